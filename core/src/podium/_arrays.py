@@ -1,0 +1,267 @@
+"""Where the memory of an array is: address, device, layout and element type, for every protocol that arrays speak.
+
+Tried in this order: a DLPack C exchange table on the type, podium's own arrays, the buffer protocol (where the driver
+reaches host memory), ``__dlpack__``, ``__cuda_array_interface__``, ``data_ptr()``. Numbers are those of ``dlpack.h``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["CPU", "CUDA", "DEVICE_NAMES", "ArrayLocation", "Tensor", "VersionedTensor", "locate"]
+
+CPU, CUDA = 1, 2
+DEVICE_NAMES = {
+    1: "cpu",
+    2: "cuda",
+    3: "cuda pinned host",
+    4: "opencl",
+    7: "vulkan",
+    8: "metal",
+    10: "rocm",
+    11: "rocm pinned host",
+    13: "cuda managed",
+    14: "oneapi",
+}
+
+_FLOAT_NAMES = {16: "fp16", 32: "fp32", 64: "fp64"}
+# code of DLDataType -> spelling for a number of bits
+_DLPACK_TYPES: dict[int, Callable[[int], str | None]] = {
+    0: lambda bits: f"i{bits}",
+    1: lambda bits: f"u{bits}",
+    2: _FLOAT_NAMES.get,
+    4: {16: "bf16"}.get,
+    5: {64: "c64", 128: "c128"}.get,
+    6: {8: "i1"}.get,
+    10: {8: "fp8e4nv"}.get,
+    12: {8: "fp8e5"}.get,
+}
+
+
+@dataclass(frozen=True)
+class ArrayLocation:
+    """Where an array is.
+
+    `device_type` is DLPack's number, `device` the index or -1 if the protocol does not tell; `element` is the podium
+    spelling of the element type, or None if there is none; `owner` must live until the launch has been issued;
+    `stream` is the current stream of the array's own library on that device, or None if it does not tell.
+    """
+
+    address: int
+    device_type: int
+    device: int
+    element: str | None
+    contiguous: bool
+    readonly: bool
+    owner: object
+    stream: int | None = None
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_uint64),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class VersionedTensor(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    ]
+
+
+_FromObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
+_CurrentStream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))
+
+
+class _Exchange(ctypes.Structure):
+    """DLPackExchangeAPI of dlpack.h 1.3."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("managed_from_object", ctypes.c_void_p),
+        ("managed_to_object", ctypes.c_void_p),
+        ("tensor_from_object", ctypes.c_void_p),
+        ("current_stream", ctypes.c_void_p),
+    ]
+
+
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_capsule_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+
+_READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
+
+
+def locate(value: object, host_memory: bool, dlpack_stream: Callable[[], int | None]) -> ArrayLocation | None:
+    """Find the memory of `value`; None if it is not an array in any protocol.
+
+    `dlpack_stream` is asked, only for device arrays, for the stream that ``__dlpack__`` shall synchronise with.
+    """
+    own = getattr(type(value), "_podium_location", None)
+    if own is not None:
+        location: ArrayLocation = own(value)
+        return location
+    exchange = getattr(type(value), "__dlpack_c_exchange_api__", None)
+    if exchange is not None and _capsule_is_valid(exchange, b"dlpack_exchange_api"):
+        table = _Exchange.from_address(_capsule_pointer(exchange, b"dlpack_exchange_api"))
+        if table.major == 1 and table.tensor_from_object:
+            return _from_exchange(value, table)
+    if host_memory and (found := _from_buffer(value)) is not None:
+        return found
+    if hasattr(type(value), "__dlpack__"):
+        found = _from_dlpack(value, dlpack_stream)
+        if found is not None:
+            return found
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if isinstance(interface, dict):
+        return _from_cuda_array_interface(value, interface)
+    data_ptr = getattr(value, "data_ptr", None)
+    if callable(data_ptr) and not isinstance(value, type):
+        return ArrayLocation(int(data_ptr()), -1, -1, None, True, False, value)
+    return None
+
+
+def _from_exchange(value: object, table: _Exchange) -> ArrayLocation:
+    tensor = Tensor()
+    _FromObject(table.tensor_from_object)(value, ctypes.byref(tensor))
+    stream = ctypes.c_uint64()
+    known = (
+        tensor.device.type != CPU
+        and table.current_stream
+        and _CurrentStream(table.current_stream)(tensor.device.type, tensor.device.index, ctypes.byref(stream)) == 0
+    )
+    return _location(tensor, value, readonly=False, stream=stream.value if known else None)
+
+
+def _from_dlpack(value: Any, dlpack_stream: Callable[[], int | None]) -> ArrayLocation | None:
+    device_type = int(value.__dlpack_device__()[0])
+    keywords: dict[str, Any] = {} if device_type == CPU else {"stream": dlpack_stream()}
+    try:
+        try:
+            capsule = value.__dlpack__(max_version=(1, 1), **keywords)
+        except TypeError:  # written before DLPack 1.0
+            capsule = value.__dlpack__(**keywords)
+    except BufferError:  # the array has something that DLPack cannot say; another protocol may
+        return None
+    if _capsule_is_valid(capsule, b"dltensor_versioned"):
+        versioned = VersionedTensor.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
+        return _location(versioned.tensor, capsule, readonly=bool(versioned.flags & _READ_ONLY))
+    tensor = Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    return _location(tensor, capsule, readonly=False)
+
+
+def _location(tensor: Tensor, owner: object, *, readonly: bool, stream: int | None = None) -> ArrayLocation:
+    name = _DLPACK_TYPES.get(tensor.code, lambda bits: None)(tensor.bits)
+    strides = tensor.strides[: tensor.ndim] if tensor.strides else None
+    return ArrayLocation(
+        address=tensor.data + tensor.byte_offset,
+        device_type=tensor.device.type,
+        device=tensor.device.index,
+        element=name if tensor.lanes == 1 else None,
+        contiguous=strides is None or _is_contiguous(tensor.shape[: tensor.ndim], strides),
+        readonly=readonly,
+        owner=owner,
+        stream=stream,
+    )
+
+
+def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Tell whether strides, in elements, are those of C order; axes of length 1 may have any."""
+    if 0 in shape:
+        return True
+    expected = 1
+    for length, stride in zip(reversed(shape), reversed(strides)):
+        if length != 1 and stride != expected:
+            return False
+        expected *= length
+    return True
+
+
+def _from_buffer(value: object) -> ArrayLocation | None:
+    try:
+        view = memoryview(value)  # type: ignore[arg-type]
+    except (TypeError, BufferError, ValueError):
+        return None
+    buffer = _Buffer()
+    _get_buffer(value, ctypes.byref(buffer), 0 if view.readonly else _WRITABLE)
+    address = buffer.buf or 0
+    _release_buffer(ctypes.byref(buffer))
+    return ArrayLocation(
+        address, CPU, 0, _buffer_element(view.format, view.itemsize), view.c_contiguous, view.readonly, view
+    )
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+_STRIDES, _WRITABLE = 0x18, 0x1  # PyBUF_STRIDES, PyBUF_WRITABLE
+_get_buffer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int)(
+    ("PyObject_GetBuffer", ctypes.pythonapi)
+)
+_release_buffer = ctypes.PYFUNCTYPE(None, ctypes.POINTER(_Buffer))(("PyBuffer_Release", ctypes.pythonapi))
+
+_FORMATS = {"?": "i1", "e": "fp16", "f": "fp32", "d": "fp64", "Zf": "c64", "Zd": "c128"}
+_FORMATS |= dict.fromkeys("bhilqn", "i") | dict.fromkeys("BHILQN", "u")
+
+
+def _buffer_element(format: str | None, itemsize: int) -> str | None:
+    name = _FORMATS.get((format or "B").lstrip("@=<"))
+    return f"{name}{8 * itemsize}" if name in ("i", "u") else name
+
+
+def _from_cuda_array_interface(value: object, interface: dict[str, Any]) -> ArrayLocation:
+    address, readonly = interface["data"]
+    shape, strides, typestr = interface["shape"], interface.get("strides"), interface["typestr"]
+    itemsize = int(typestr[2:])
+    letter = {"b": "i1", "i": f"i{8 * itemsize}", "u": f"u{8 * itemsize}", "c": f"c{8 * itemsize}"}
+    element = _FLOAT_NAMES.get(8 * itemsize) if typestr[1] == "f" else letter.get(typestr[1])
+    stream = interface.get("stream")
+    return ArrayLocation(
+        address=int(address or 0),
+        device_type=CUDA,
+        device=-1,
+        element=element,
+        contiguous=strides is None or _is_contiguous(shape, [stride // max(itemsize, 1) for stride in strides]),
+        readonly=bool(readonly),
+        owner=value,
+        stream=None if stream is None else int(stream),
+    )

@@ -1,0 +1,177 @@
+"""A kernel on one driver: its launcher, its code per target, and its functions per device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from podium import _state
+from podium._fork import ForkSafeLock
+from podium._hooks import LoadEvent, hooks
+from podium._launch import DynamicLaunch, Launch
+from podium._launch_config import LaunchConfig
+from podium._object_code import ObjectCode
+from podium._target import Device, Target
+from podium.errors import ArgumentCountError, ForkedProcessError, LaunchConfigError, LoadError
+
+if TYPE_CHECKING:
+    from podium._kernel import Kernel
+    from podium.backend import Driver, Function
+
+__all__ = ["Binding"]
+
+_MOST_LAUNCHES = 4096  # of one kernel that are kept; grids that depend on data must not fill memory
+
+
+class Binding:
+    """What a `Kernel` keeps for one driver. Codes are kept per target, functions and handles per device."""
+
+    def __init__(self, kernel: Kernel, driver: Driver) -> None:
+        self.kernel, self.driver, self.name = kernel, driver, kernel.name
+        self.launcher = driver.launcher_cls(kernel, kernel.metadata, driver)
+        self.epoch = 0
+        self._codes: dict[Target, ObjectCode] = {}
+        self._functions = kernel.loaded.setdefault(driver, {})
+        self._launches: dict[Any, Callable[..., None]] = {}
+        self._keys: dict[int, Any] = {}
+        self._lock = ForkSafeLock()
+
+    # ---- launches ----
+
+    def get(self, key: Any) -> Callable[..., None]:
+        """Return the launch for ``kernel[key]``."""
+        try:
+            return self._launches[key]
+        except KeyError:
+            hashable = True
+        except TypeError:  # a list in the key
+            hashable = False
+        launch = self._make(key)
+        if hashable and isinstance(launch, Launch):
+            self._remember(key, launch)
+        return launch
+
+    def launch(self, grid: Any, block: Any) -> Callable[..., None]:
+        """Return the launch for a grid and a block."""
+        return self.get((tuple(grid) if isinstance(grid, list) else grid, block))
+
+    def replace(self, launch: Launch, generated: Callable[..., None]) -> None:
+        """Put the generated twin of a launch in its place."""
+        key = self._keys.pop(id(launch), None)
+        if key is not None and self._launches.get(key) is launch:
+            self._launches[key] = generated
+
+    def _remember(self, key: Any, launch: Launch) -> None:
+        if len(self._launches) >= _MOST_LAUNCHES:
+            self._launches.clear()
+            self._keys.clear()
+        self._launches[key] = launch
+        self._keys[id(launch)] = key
+
+    def _make(self, key: Any) -> Launch | DynamicLaunch:
+        if isinstance(key, LaunchConfig):
+            return Launch(self, key)
+        if not isinstance(key, tuple) or len(key) != 2:
+            raise LaunchConfigError(
+                f"{self.name}: write kernel[grid, block](...) or kernel[LaunchConfig(...)](...); a grid of several axes "
+                f"is a tuple of its own, kernel[(2, 3), (16, 16)]. Got kernel[{key!r}]",
+                kernel=self.name,
+            )
+        grid, block = key
+        if callable(grid):
+            return DynamicLaunch(self, grid, block)
+        return Launch(self, LaunchConfig(grid, block))
+
+    def order(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        """Put arguments given by name behind those given by position. Raises `ArgumentCountError`."""
+        names = self.launcher.signature.names
+        values = dict(zip(names, args))
+        for name, value in keywords.items():
+            problem = None
+            if name not in names:
+                problem = f"has no parameter {name!r}; it has: {self.launcher.signature}"
+            elif name in values:
+                problem = f"got {name!r} by position and by name"
+            if problem:
+                raise ArgumentCountError(f"{self.name} {problem}", kernel=self.name, argument=name)
+            values[name] = value
+        missing = [name for name in names if name not in values]
+        if missing and keywords:
+            raise ArgumentCountError(
+                f"{self.name}({self.launcher.signature}): missing {', '.join(map(repr, missing))}",
+                kernel=self.name,
+                argument=missing[0],
+            )
+        return (*(values[name] for name in names if name in values), *args[len(names) :])
+
+    # ---- code ----
+
+    def device(self, index: int) -> Device:
+        """Return a device of the driver. Raises `LaunchConfigError` if there is no such device."""
+        devices = self.driver.devices()
+        if not 0 <= index < len(devices):
+            raise LaunchConfigError(
+                f"{self.name}: there is no device {index}; backend {self.driver.name!r} has {len(devices)}", kernel=self.name
+            )
+        return devices[index]
+
+    def code(self, target: Target) -> ObjectCode:
+        """Return the kernel's code for a target, compiling it if need be."""
+        with self._lock:
+            code = self._codes.get(target)
+            if code is None:
+                code = self._codes[target] = self.kernel.compile(target, self.driver)
+            return code
+
+    def load(self, device: int, stream: int | None = None) -> Function:
+        """Return the kernel on a device, compiling and loading it if need be."""
+        function = self._functions.get(device)
+        if function is not None:
+            return function
+        driver = self.driver
+        if parent := _state.forked_from(driver.name):
+            raise ForkedProcessError(driver.name, parent)
+        description = self.device(device)
+        if driver.capturing(device, driver.current_stream(device) if stream is None else stream):
+            raise LoadError(
+                f"{self.name} is not loaded on device {device} yet, and its stream is being captured into a graph, where "
+                f"nothing can be loaded. Call kernel.load() or launch it once before the capture",
+                kernel=self.name,
+                backend=driver.name,
+            )
+        with self._lock:
+            function = self._functions.get(device)
+            if function is None:
+                function = self._functions[device] = self._load(description)
+            return function
+
+    def _load(self, device: Device) -> Function:
+        code = self.code(device.target)
+        if code.target != device.target:
+            raise LoadError(
+                f"{self.name}: the code was built for {code.target}, the device {device.index} ({device.name}) is "
+                f"{device.target}",
+                kernel=self.name,
+                backend=self.driver.name,
+            )
+        size = sum(parameter.type.size for parameter in self.launcher.signature.passed)
+        if size > device.max_parameter_bytes:
+            raise LoadError(
+                f"{self.name}: its parameters have {size} bytes, {device.name} takes {device.max_parameter_bytes}; "
+                f"put them into an array",
+                kernel=self.name,
+                backend=self.driver.name,
+            )
+        start = time.perf_counter()
+        function = self.driver.load(code, self.kernel.entry_name, device.index)
+        if not self.driver.fork_safe:
+            _state.used(self.driver.name)
+        for hook in hooks.load.functions():
+            hook(LoadEvent(self.name, self.driver.name, device.index, time.perf_counter() - start, start))
+        return function
+
+    def forget(self) -> None:
+        """Let every launch ask for its function again, since the loaded ones are about to be released."""
+        self.epoch += 1
+        self.launcher.forget()

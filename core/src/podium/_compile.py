@@ -1,0 +1,118 @@
+"""From a program to object code: through the cache, else through the driver's compiler."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from podium import _cache
+from podium._hooks import CompileEvent, hooks
+from podium._includes import scan_includes
+from podium._object_code import ObjectCode
+from podium._program import Entry, Options, Program
+from podium._signature import Signature, SignatureLike
+from podium._source import ParsedKernel, parse_kernel
+from podium._target import Target
+from podium.backend import Driver
+from podium.errors import CompileError, LoadError, SourceError
+
+__all__ = ["Declaration", "compile_program", "declare"]
+
+
+class Declaration:
+    """One kernel of a source: its name expression, its signature, and the program that has just this kernel."""
+
+    def __init__(self, name: str, signature: Signature, program: Program) -> None:
+        self.name, self.signature, self.program = name, signature, program
+
+
+def declare(
+    source: str,
+    path: str | None,
+    language: str,
+    options: Options,
+    name: str | None,
+    signature: SignatureLike | None,
+    constants: dict[str, object],
+) -> Declaration:
+    """Read the declaration of a kernel from its source. An explicit signature always wins over what is read.
+
+    What was read is kept in the cache, so that a warm process does not parse. Raises `SourceError`.
+    """
+    explicit = Signature.parse(signature) if signature is not None else None
+    if explicit is not None and name is not None and not constants:
+        parsed_name, text, declared = name, source, explicit
+    elif language != "cuda":
+        raise SourceError(f"The declaration of a kernel cannot be read from {language!r}: give name= and signature=")
+    else:
+        parsed = _parse(source, name, constants, explicit)
+        parsed_name, text, declared = parsed.name, parsed.source, explicit or parsed.signature
+    headers = scan_includes(source, path, options.include_dirs) if language == "cuda" else ()
+    program = Program(text, language, (Entry(parsed_name, declared),), options, path, headers)
+    return Declaration(parsed_name, declared, program)
+
+
+def _parse(source: str, name: str | None, constants: dict[str, object], explicit: Signature | None) -> ParsedKernel:
+    cache = _cache.default_cache()
+    key = _cache.cache_key("declaration", source, name or "", repr(sorted(constants.items(), key=str)), str(explicit))
+    stored = cache.get(key)
+    if stored is not None:
+        try:
+            fields = json.loads(stored)
+            return ParsedKernel(fields["name"], Signature.parse(fields["signature"]), fields["source"], fields["line"])
+        except (ValueError, KeyError, TypeError) as error:
+            cache.quarantine(key, str(error))
+    parsed = parse_kernel(source, name, constants, explicit)
+    fields = {
+        "name": parsed.name,
+        "signature": str(parsed.signature),
+        "source": parsed.source,
+        "line": parsed.line,
+    }
+    cache.put(key, json.dumps(fields).encode())
+    return parsed
+
+
+def compile_program(driver: Driver, program: Program, target: Target) -> ObjectCode:
+    """Compile for a target, or find the result in the cache. Needs no device.
+
+    Raises `CompileError`, also for a language that the backend does not take.
+    """
+    if program.language not in driver.languages:
+        raise CompileError(
+            f"Backend {driver.name!r} does not compile {program.language!r}; it takes: {', '.join(sorted(driver.languages))}",
+            target=str(target),
+        )
+    start = time.perf_counter()
+    kernels = ", ".join(entry.name for entry in program.entries)
+    cache = _cache.default_cache()
+    key = _cache.cache_key(
+        "kernel",
+        program.language,
+        program.source,
+        program.label,  # compiled into line information and messages
+        repr([(entry.name, str(entry.signature)) for entry in program.entries]),
+        program.options.key(),
+        repr(program.headers),
+        str(target),
+        driver.toolchain(program.language),
+    )
+    code = _cached(cache, key)
+    cached = code is not None
+    if code is None:
+        code = driver.compile(program, target)
+        cache.put(key, code.to_bytes())
+    for function in hooks.compile.functions():
+        function(CompileEvent(kernels, str(target), cached, time.perf_counter() - start, start))
+    return code
+
+
+def _cached(cache: _cache.Cache, key: str) -> ObjectCode | None:
+    stored = cache.get(key)
+    if stored is None:
+        return None
+    try:
+        return ObjectCode.from_bytes(stored)
+    except LoadError as error:
+        cache.quarantine(key, str(error))
+        return None

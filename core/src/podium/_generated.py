@@ -1,0 +1,132 @@
+"""Generated launchers: C for a signature shape, built in the background, kept on disk, shared by all kernels.
+
+`request` gives a `Build`; launches go on interpreted until its module is there. Only the pinned level waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+
+from podium._extension import build_extension, read_file
+from podium._fork import ForkSafeLock
+from podium._launcher_source import launcher_source
+from podium._signature import Signature
+from podium.errors import PodiumError, PodiumWarning, ToolchainError
+
+__all__ = ["Build", "request", "start"]
+
+_MODULE_NAME = "podium_launcher"
+
+class Build:
+    """The module of one signature shape, now or later."""
+
+    def __init__(self, template: Path, signature: Signature, scratch: int) -> None:
+        self.template, self.signature, self.scratch = template, signature, scratch
+        self.module: ModuleType | None = None
+        self.failure: PodiumError | None = None
+        self._lock = ForkSafeLock()
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a module, or there will be none."""
+        return self.module is not None or self.failure is not None
+
+    def run(self) -> None:
+        """Find the module in the cache or build it; in the calling thread. Failures are kept in `failure`."""
+        with self._lock:
+            if not self.done:
+                try:
+                    self.module = self._load_or_build()
+                except PodiumError as error:
+                    self.failure = error
+
+    def poll(self) -> ModuleType | None:
+        """Return the module if it is there; see that it is being built; give the one notice if it cannot be."""
+        if self.module is None:
+            if self.failure is not None:
+                _notice(self.failure)
+            else:
+                _ensure_worker()
+        return self.module
+
+    def require(self) -> ModuleType:
+        """Wait for the module. Raises what kept it from being built; it is tried anew each time."""
+        self.failure = None
+        self.run()
+        if self.failure is not None:
+            raise self.failure
+        return self.module  # type: ignore[return-value]  # run() leaves either a module or a failure
+
+    def _load_or_build(self) -> ModuleType:
+        source = launcher_source(read_file(self.template), self.signature.parameters, self.scratch)
+        folders = (self.template.parent, self.template.parent / "include")
+        return build_extension("launcher", _MODULE_NAME, source, folders)
+
+
+_builds: dict[tuple[Path, str, int], Build] = {}
+_lock = ForkSafeLock()
+_queue: queue.SimpleQueue[Build] = queue.SimpleQueue()
+_worker: threading.Thread | None = None
+
+
+def request(template: Path, signature: Signature, scratch: int) -> Build:
+    """Return the build for a signature's shape, making one that has not begun if there is none."""
+    key = (template, signature.shape, scratch)
+    with _lock:
+        build = _builds.get(key)
+        if build is None or build.failure is not None:
+            build = _builds[key] = Build(template, signature, scratch)
+    return build
+
+
+def start(build: Build) -> None:
+    """Build in the background, unless that has been done."""
+    if not build.done:
+        _queue.put(build)
+        _ensure_worker()
+
+
+def _ensure_worker() -> None:
+    global _worker
+    if _worker is None or not _worker.is_alive():
+        with _lock:
+            if _worker is None or not _worker.is_alive():
+                _worker = threading.Thread(target=_work, name="podium-launcher-build", daemon=True)
+                _worker.start()
+
+
+def _work() -> None:
+    while True:
+        _queue.get().run()
+
+
+def _after_fork() -> None:
+    global _queue, _worker
+    _queue, _worker = queue.SimpleQueue(), None
+    for build in _builds.values():
+        if not build.done:
+            _queue.put(build)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@lru_cache(maxsize=1)
+def _notice_once(text: str) -> None:
+    warnings.warn(text, PodiumWarning, stacklevel=6)
+
+
+def _notice(failure: PodiumError) -> None:
+    if _notice_once.cache_info().currsize == 0:
+        what = "is no working C compiler" if isinstance(failure, ToolchainError) else "was a problem building it"
+        _notice_once(
+            f"Launches stay on the interpreted level, which is slower and does the same: there {what} for the generated "
+            f"one. {failure} (PODIUM_LAUNCHER=interpreted silences this)"
+        )

@@ -1,0 +1,153 @@
+"""A kernel bound to a grid and a block: what ``kernel[grid, block]`` gives, and what is then called.
+
+`Launch` is the interpreted one. When the generated module is ready it makes the C object of the same name and behaviour
+for itself, and puts it in its own place among the kernel's launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Union
+
+from podium._launch_config import Dim3, LaunchConfig
+from podium._limits import check_block, check_features, check_limits
+from podium._stream import stream_handle
+
+if TYPE_CHECKING:
+    from podium._binding import Binding
+
+__all__ = ["DynamicLaunch", "Grid", "Launch", "name_arguments"]
+
+Grid = Union[int, Iterable[int], Callable[[Mapping[str, Any]], Union[int, Iterable[int]]]]
+
+
+class Launch:
+    """A kernel bound to a launch configuration and, if one was given, a stream. Call it with the kernel's arguments.
+
+    Keywords: ``stream`` and ``shared`` (bytes) for this call, and arguments by the names of the kernel's parameters.
+    """
+
+    def __init__(self, binding: Binding, config: LaunchConfig, stream: int | None = None) -> None:
+        check_features(binding.name, binding.driver, config)
+        self.binding, self.config, self.stream = binding, config, stream
+        self._generated: Callable[..., None] | None = None
+        self._prepared: dict[int, int | None] = {}
+        self._epoch = binding.epoch
+        self._variants: dict[tuple[int | None, int], Launch] = {}
+
+    # what the generated Launch reads
+    grid: Dim3 = property(lambda self: self.config.grid)  # type: ignore[assignment]
+    block: Dim3 = property(lambda self: self.config.block)  # type: ignore[assignment]
+    cluster: Dim3 = property(lambda self: self.config.cluster)  # type: ignore[assignment]
+    shared: int = property(lambda self: self.config.shared)  # type: ignore[assignment]
+    flags: int = property(lambda self: int(self.config.cooperative) | int(self.config.dependent) << 1)  # type: ignore[assignment]
+
+    def __call__(self, *args: Any, **keywords: Any) -> None:
+        """Launch."""
+        if keywords:
+            self._with_keywords(args, keywords)
+        elif self._generated is not None or self._promote():
+            self._generated(*args)  # type: ignore[misc]
+        else:
+            self._run(args)
+
+    def slow(self, *args: Any, **keywords: Any) -> None:
+        """Launch from Python, whatever the level: what the generated Launch does not do itself comes here."""
+        if keywords:
+            self._with_keywords(args, keywords)
+        else:
+            self._run(args)
+
+    def __repr__(self) -> str:
+        return f"<launch of {self.binding.name}: grid {self.grid}, block {self.block}>"
+
+    def prepare(self, device: int) -> int | None:
+        """Return the function for a device, after checking what holds for the device; None if the grid is empty."""
+        if self._epoch != self.binding.epoch:
+            self._prepared.clear()
+            self._epoch = self.binding.epoch
+        if device in self._prepared:
+            return self._prepared[device]
+        description = self.binding.device(device)
+        check_limits(self.binding.name, description, self.config)
+        handle = None
+        if self.config.blocks:
+            function = self.binding.load(device, self.stream)
+            check_block(self.binding.name, self.config, function.max_threads, "this kernel on this device")
+            handle = function.handle
+        self._prepared[device] = handle
+        return handle
+
+    def _promote(self) -> bool:
+        launcher = self.binding.launcher
+        if not launcher.promote():
+            return False
+        self._generated = launcher.bind(self)
+        self.binding.replace(self, self._generated)
+        return True
+
+    def _run(self, args: tuple[Any, ...]) -> None:
+        launcher, driver = self.binding.launcher, self.binding.driver
+        packed = launcher.pack(args)
+        device = driver.current_device() if packed.device is None else packed.device
+        function = self.prepare(device)
+        if function is None:
+            return
+        stream = self.stream if self.stream is not None else packed.stream
+        if stream is None:
+            stream = driver.current_stream(device)
+        launcher.fire(self.config, device, stream, function, packed, args)
+
+    def _with_keywords(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        stream, shared = keywords.pop("stream", None), keywords.pop("shared", None)
+        if keywords:
+            args = self.binding.order(args, keywords)
+        if stream is None and shared is None:
+            return self(*args)
+        handle = stream_handle(stream)
+        key = (handle, self.config.shared if shared is None else shared)
+        variant = self._variants.get(key)
+        if variant is None:
+            config = self.config if shared is None else with_shared(self.config, shared)
+            if len(self._variants) >= 256:
+                self._variants.clear()
+            variant = self._variants[key] = Launch(self.binding, config, self.stream if stream is None else handle)
+        return variant(*args)
+
+
+class DynamicLaunch:
+    """A kernel bound to a block and to a function that computes the grid from the arguments of each call."""
+
+    def __init__(self, binding: Binding, grid: Callable[[Mapping[str, Any]], Any], block: Any) -> None:
+        self.binding, self.grid, self.block = binding, grid, block
+
+    def __call__(self, *args: Any, **keywords: Any) -> None:
+        """Compute the grid and launch; takes the same keywords as `Launch`."""
+        options = {name: keywords.pop(name) for name in ("stream", "shared") if name in keywords}
+        args = self.binding.order(args, keywords)
+        grid = self.grid(name_arguments(self.binding, args))
+        self.binding.launch(grid, self.block)(*args, **options)
+
+    def __repr__(self) -> str:
+        return f"<launch of {self.binding.name}: grid computed from the arguments, block {self.block}>"
+
+
+def name_arguments(binding: Binding, args: tuple[Any, ...]) -> dict[str, Any]:
+    """Give the arguments of a call by the names of the parameters."""
+    names = binding.launcher.signature.names
+    if len(names) != len(args):
+        raise binding.launcher.count_error(len(args))
+    return dict(zip(names, args))
+
+
+def with_shared(config: LaunchConfig, shared: Any) -> LaunchConfig:
+    """Return the configuration with another size of dynamic shared memory."""
+    return LaunchConfig(
+        config.grid,
+        config.block,
+        cluster=config.cluster,
+        shared=shared,
+        cooperative=config.cooperative,
+        dependent=config.dependent,
+        attributes=config.attributes,
+    )

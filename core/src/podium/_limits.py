@@ -1,0 +1,65 @@
+"""The limits of devices: checked by name and with the value, before the driver would say only "invalid argument"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from podium._launch_config import AXES, LaunchConfig
+from podium._target import Device
+from podium.errors import LaunchConfigError, OutOfResourcesError
+
+if TYPE_CHECKING:
+    from podium.backend import Driver, Function
+
+__all__ = ["check_block", "check_features", "check_limits", "grid_error"]
+
+
+def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
+    """Raise `LaunchConfigError` for a launch feature or attribute that the backend does not have."""
+    wanted = [name for name, _ in config.attributes]
+    wanted += ["cluster"] * (config.cluster != (1, 1, 1))
+    wanted += ["cooperative"] * config.cooperative + ["dependent"] * config.dependent
+    for name in wanted:
+        if name not in driver.features:
+            known = ", ".join(sorted(driver.features)) or "none"
+            raise LaunchConfigError(
+                f"{kernel}: backend {driver.name!r} has no launch feature {name!r}; it has: {known}",
+                kernel=kernel,
+                axis=name,
+            )
+
+
+def check_limits(kernel: str, device: Device, config: LaunchConfig) -> None:
+    """Raise `LaunchConfigError` or `OutOfResourcesError` for what the device cannot do."""
+    for axis, size, limit in zip(AXES, config.grid, device.max_grid):
+        if size > limit:
+            raise grid_error(kernel, axis, size, limit)
+    for axis, size, limit in zip(AXES, config.block, device.max_block):
+        if size > limit:
+            raise OutOfResourcesError(kernel, f"block.{axis}", size, limit, f"device {device.index} is {device.name}")
+    check_block(kernel, config, device.max_threads, device.name)
+    if config.shared > device.max_shared:
+        raise OutOfResourcesError(
+            kernel, "shared memory in bytes", config.shared, device.max_shared, f"device {device.index} is {device.name}"
+        )
+    blocks = config.cluster[0] * config.cluster[1] * config.cluster[2]
+    if blocks > device.max_cluster:
+        raise OutOfResourcesError(kernel, "blocks in a cluster", blocks, device.max_cluster)
+
+
+def check_block(kernel: str, config: LaunchConfig, limit: int | None, where: str) -> None:
+    """Raise `OutOfResourcesError` if a block has more threads than fit."""
+    threads = config.block[0] * config.block[1] * config.block[2]
+    if limit is not None and threads > limit:
+        raise OutOfResourcesError(kernel, f"threads in a block of {config.block}", threads, limit, f"the limit of {where}")
+
+
+def grid_error(kernel: str, axis: str, size: int, limit: int) -> LaunchConfigError:
+    """Make the error for a grid that is larger than the device takes."""
+    return LaunchConfigError(
+        f"{kernel}: grid.{axis} is {size}, the device takes at most {limit}"
+        + ("; put the long axis first, the x axis takes more" if axis != "x" else "; let each thread do more"),
+        kernel=kernel,
+        axis=f"grid.{axis}",
+        value=size,
+    )

@@ -1,0 +1,240 @@
+"""Arrays for those without an array library: memory of the active driver, with a shape and an element type.
+
+On a driver whose kernels reach host memory, an array also is a buffer: ``memoryview(array)`` and ``numpy.asarray(array)``
+see its memory. That needs a C type as base in Python 3.10 and 3.11, and a ctypes array is one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from podium import _dlpack
+from podium._active import driver_config
+from podium._arrays import CPU, ArrayLocation, locate
+from podium._element_types import ElementType, element_type
+from podium.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    from podium.backend import Buffer, Driver
+
+__all__ = ["Array", "asarray", "empty"]
+
+_ALIGNMENT = 256
+
+
+class Array:
+    """A C-contiguous array in a driver's memory. Make one with `empty` or `asarray`; pass it to kernels as it is.
+
+    `shape` counts elements along each axis, `dtype` is a spelling such as "fp32", `ptr` the address, `nbytes` the size.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: int
+    driver: Driver
+    _element: ElementType
+    _buffer: Buffer
+
+    @property
+    def ptr(self) -> int:
+        """The address of the first element."""
+        return self._buffer.ptr
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the elements take."""
+        return self.size * self._element.size
+
+    def tobytes(self) -> bytes:
+        """Return a copy of the memory, after waiting for the launches before."""
+        from podium._synchronize import synchronize
+
+        synchronize(self.device, driver=self.driver)
+        data = ctypes.create_string_buffer(max(1, self.nbytes))
+        if self.nbytes:
+            stream = self.driver.current_stream(self.device)
+            self.driver.copy(ctypes.addressof(data), self.ptr, self.nbytes, stream)
+        return data.raw[: self.nbytes]
+
+    def numpy(self) -> Any:
+        """Return a copy as a numpy array, after waiting for the launches before. Needs numpy.
+
+        bf16 has no numpy type without ml_dtypes; its bits come as uint16 then.
+        """
+        import numpy
+
+        name = self._element.numpy
+        if name == "bfloat16":
+            try:
+                import ml_dtypes
+            except ImportError:
+                name = "uint16"
+            else:
+                name = ml_dtypes.bfloat16
+        return numpy.frombuffer(bytearray(self.tobytes()), dtype=name).reshape(self.shape)
+
+    def tolist(self) -> Any:
+        """Return the elements as Python numbers, nested in lists like the axes."""
+        values: Sequence[Any]
+        if self._element.format is None:  # bf16: the upper half of a single
+            halves = struct.unpack(f"={self.size}H", self.tobytes())
+            values = struct.unpack(f"={self.size}f", struct.pack(f"={self.size}I", *(half << 16 for half in halves)))
+        else:
+            values = struct.unpack(f"={self.size}{self._element.format}", self.tobytes())
+        for length in reversed(self.shape[1:]):
+            values = [list(values[start : start + length]) for start in range(0, len(values), length)] if length else []
+        return list(values) if self.shape else values[0]
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        """Export as DLPack; the consumer keeps the memory alive. Waits for the launches before."""
+        from podium._synchronize import synchronize
+
+        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise BufferError("podium arrays are exported where they are and without a copy")
+        synchronize(self.device, driver=self.driver)
+        return _dlpack.export(self, self.ptr, self.__dlpack_device__(), self._element, self.shape, max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (CPU if self.driver.host_memory else min(self.driver.dlpack_devices), self.device)
+
+    def _podium_location(self) -> ArrayLocation:
+        return ArrayLocation(self.ptr, self.__dlpack_device__()[0], self.device, self.dtype, True, False, self._buffer)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __getitem__(self, index: object) -> Any:
+        raise TypeError("podium arrays are memory for kernels; take .numpy() or .tolist() to look at elements")
+
+    def __setitem__(self, index: object, value: object) -> None:
+        raise TypeError("podium arrays are memory for kernels; make one from the values with podium.asarray")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_bytes, (self.tobytes(), self.shape, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<podium array {self.dtype}{list(self.shape)} on {self.driver.name} device {self.device}>"
+
+
+@lru_cache(maxsize=256)
+def _host_type(format: str, shape: tuple[int, ...]) -> type:
+    """Make the class of host arrays of one type and shape: an `Array` that is also a ctypes array."""
+    scalars: dict[str, Any] = {"?": ctypes.c_bool, "f": ctypes.c_float, "d": ctypes.c_double, "e": ctypes.c_uint16}
+    scalars |= {"b": ctypes.c_int8, "h": ctypes.c_int16, "i": ctypes.c_int32, "q": ctypes.c_int64}
+    scalars |= {"B": ctypes.c_uint8, "H": ctypes.c_uint16, "I": ctypes.c_uint32, "Q": ctypes.c_uint64}
+    base = scalars[format]
+    for length in reversed(shape or (1,)):  # ctypes has no array without axes; such a buffer has one of length 1
+        base = base * length
+    return type(base)("Array", (Array, base), {})  # type: ignore[no-any-return]
+
+
+def empty(
+    shape: int | Iterable[int], dtype: Any = "fp32", *, device: int | None = None, driver: Driver | None = None
+) -> Array:
+    """Make an array whose elements are not set, on the active driver's current device.
+
+    Raises TypeError for an unknown element type, ArgumentValueError for a shape that is not one, OutOfResourcesError
+    if there is not enough memory.
+    """
+    driver = driver or driver_config.resolve()
+    element, axes = element_type(dtype), _shape(shape)
+    device = driver.current_device() if device is None else device
+    size = math.prod(axes) * element.size
+    buffer = driver.allocate(max(1, size), _ALIGNMENT, device, driver.current_stream(device))
+    if driver.host_memory:
+        array = _host_type(element.format or "H", axes).from_address(buffer.ptr)  # type: ignore[attr-defined]
+    else:
+        array = Array()
+    array.shape, array.dtype, array.device, array.driver = axes, element.spelling, device, driver
+    array._element, array._buffer = element, buffer
+    return array  # type: ignore[no-any-return]
+
+
+def asarray(
+    value: Any, dtype: Any = None, *, device: int | None = None, driver: Driver | None = None
+) -> Array:
+    """Copy a buffer (a numpy array, a memoryview), a podium array or nested sequences of numbers into a new array.
+
+    Without `dtype`, buffers keep theirs; sequences with a float in them become fp32, of ints i32, of bools i1.
+    Raises ArgumentTypeError or ArgumentValueError for what has no such form.
+    """
+    if isinstance(value, Array):
+        element, axes, data = value._element, value.shape, value.tobytes()
+    elif (found := _from_host(value)) is not None:
+        element, axes, data = found
+    else:
+        axes, flat = _flatten(value)
+        return _from_bytes(_encode(flat, dtype or _guess(flat)), axes, dtype or _guess(flat), device, driver)
+    if dtype is not None and element_type(dtype) != element:
+        raise ArgumentTypeError(f"The elements are {element.spelling}, not {element_type(dtype).spelling}; convert them first")
+    return _from_bytes(data, axes, element.spelling, device, driver)
+
+
+def _from_bytes(
+    data: bytes, shape: tuple[int, ...], dtype: Any, device: int | None = None, driver: Driver | None = None
+) -> Array:
+    array = empty(shape, dtype, device=device, driver=driver)
+    if data:
+        source = ctypes.create_string_buffer(data, len(data))
+        array.driver.copy(array.ptr, ctypes.addressof(source), len(data), array.driver.current_stream(array.device))
+    return array
+
+
+def _shape(shape: int | Iterable[int]) -> tuple[int, ...]:
+    axes = tuple(operator.index(each) for each in shape) if isinstance(shape, Iterable) else (operator.index(shape),)
+    if any(length < 0 for length in axes):
+        raise ArgumentValueError(f"A shape has no negative lengths: {axes}", argument="shape", value=str(axes))
+    return axes
+
+
+def _from_host(value: Any) -> tuple[ElementType, tuple[int, ...], bytes] | None:
+    try:
+        view = memoryview(value)
+    except (TypeError, BufferError, ValueError):
+        return None
+    location = locate(value, True, lambda: None)
+    if location is None or location.element is None:
+        raise ArgumentTypeError(f"The elements of this buffer (format {view.format!r}) are none of podium's types")
+    return element_type(location.element), tuple(view.shape or ()), view.tobytes("C")
+
+
+def _flatten(value: Any) -> tuple[tuple[int, ...], list[Any]]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        if isinstance(value, (bool, int, float)):
+            return (), [value]
+        raise ArgumentTypeError(f"An array is made of a buffer or of sequences of numbers, not of {type(value).__name__}")
+    parts = [_flatten(each) for each in value]
+    shapes = {shape for shape, _ in parts}
+    if len(shapes) > 1:
+        raise ArgumentValueError("The sequences have different lengths; an array needs the same length along each axis")
+    return (len(parts), *(shapes.pop() if shapes else ())), [number for _, numbers in parts for number in numbers]
+
+
+def _guess(flat: list[Any]) -> str:
+    if any(isinstance(each, float) for each in flat) or not flat:
+        return "fp32"
+    return "i1" if all(isinstance(each, bool) for each in flat) else "i32"
+
+
+def _encode(flat: list[Any], dtype: Any) -> bytes:
+    from podium._arguments import Slot
+    from podium._signature import Parameter, Type
+
+    slot = Slot("asarray", 0, Parameter("value", Type.parse(element_type(dtype).spelling)))
+    return b"".join(map(slot.encode, flat))

@@ -1,0 +1,122 @@
+"""The few words of process state that generated C reads and writes: is anybody watching launches, and the last ones.
+
+The layout is that of ``struct podium_state`` in ``podium_launch.h``. All access is under the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+from dataclasses import dataclass
+
+__all__ = ["DEBUG", "FORKED", "HOOKS", "RECENT_SIZE", "RecentLaunch", "address", "attend", "attended", "forked_from", "new_id", "recent", "record", "used"]
+
+RECENT_SIZE = 64
+
+HOOKS, DEBUG, FORKED = 1, 2, 4
+"""Reasons to take a launch out of the fast path: bits of the word that it looks at."""
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = [
+        ("kernel", ctypes.c_uint64),
+        ("stream", ctypes.c_uint64),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("device", ctypes.c_int64),
+    ]
+
+
+class _State(ctypes.Structure):
+    _fields_ = [
+        ("attended", ctypes.c_uint64),
+        ("launches", ctypes.c_uint64),
+        ("recent", _Launch * RECENT_SIZE),
+    ]
+
+
+_state = _State()
+_ids = itertools.count(1)
+_names: dict[int, str] = {}
+
+
+@dataclass(frozen=True)
+class RecentLaunch:
+    """One of the last launches of the process, in any thread; `number` counts from 0."""
+
+    number: int
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    device: int
+    stream: int
+
+    def __str__(self) -> str:
+        return f"#{self.number} {self.kernel} grid {self.grid} block {self.block} device {self.device} stream {self.stream:#x}"
+
+
+def address() -> int:
+    """Return where the state is, for generated C."""
+    return ctypes.addressof(_state)
+
+
+def new_id(kernel: str) -> int:
+    """Give a kernel the number by which the record of launches knows it."""
+    number = next(_ids)
+    _names[number] = kernel
+    return number
+
+
+def attend(reason: int, wanted: bool) -> None:
+    """Switch one reason to take launches out of the fast path on or off."""
+    _state.attended = _state.attended | reason if wanted else _state.attended & ~reason
+
+
+def attended() -> int:
+    """Return the reasons that are on."""
+    return int(_state.attended)
+
+
+def record(kernel: int, grid: tuple[int, int, int], block: tuple[int, int, int], device: int, stream: int) -> None:
+    """Note a launch."""
+    slot = _state.recent[_state.launches % RECENT_SIZE]
+    slot.kernel, slot.stream, slot.device = kernel, stream, device
+    slot.grid[:], slot.block[:] = grid, block
+    _state.launches += 1
+
+
+def recent() -> list[RecentLaunch]:
+    """Return the last launches of this process, oldest first."""
+    total = int(_state.launches)
+    return [
+        RecentLaunch(
+            number=number,
+            kernel=_names.get(slot.kernel, "?"),
+            grid=tuple(slot.grid),
+            block=tuple(slot.block),
+            device=slot.device,
+            stream=slot.stream,
+        )
+        for number in range(max(0, total - RECENT_SIZE), total)
+        for slot in [_state.recent[number % RECENT_SIZE]]
+    ]
+
+
+_unsafe: dict[str, int] = {}
+
+
+def used(backend: str) -> None:
+    """Note that a driver which does not survive a fork was used in this process."""
+    _unsafe.setdefault(backend, os.getpid())
+
+
+def forked_from(backend: str) -> int | None:
+    """Return the process that used the backend before this one was forked from it; None if all is well."""
+    process = _unsafe.get(backend)
+    return process if process is not None and process != os.getpid() else None
+
+
+if hasattr(os, "register_at_fork"):
+    # the fast path of a child must not use handles of its parent: it asks the slow path, which asks forked_from
+    os.register_at_fork(after_in_child=lambda: attend(FORKED, bool(_unsafe)))

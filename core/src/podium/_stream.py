@@ -1,0 +1,52 @@
+"""Streams as plain integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podium._arguments import describe
+from podium.errors import ArgumentTypeError, ArgumentValueError
+
+__all__ = ["stream_handle"]
+
+
+def stream_handle(stream: Any) -> int | None:
+    """Return the handle of a stream: None stays None, an int is one, others speak ``__cuda_stream__``.
+
+    The protocol: the method, or attribute, gives a pair of its version, 0, and the handle.
+    Raises `ArgumentTypeError` or `ArgumentValueError`.
+    """
+    if stream is None:
+        return None
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return _checked(stream)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is None:
+        raise ArgumentTypeError(
+            f"A stream is None, an integer handle, or an object with __cuda_stream__, not {describe(stream)}",
+            argument="stream",
+            value=describe(stream),
+        )
+    pair = protocol() if callable(protocol) else protocol
+    if not isinstance(pair, tuple) or len(pair) != 2 or not all(isinstance(each, int) for each in pair):
+        raise ArgumentTypeError(
+            f"__cuda_stream__ of {describe(stream)} must give a version and a handle, not {describe(pair)}",
+            argument="stream",
+            value=describe(stream),
+        )
+    version, handle = pair
+    if version != 0:
+        raise ArgumentValueError(
+            f"{describe(stream)} speaks version {version} of __cuda_stream__; podium speaks version 0",
+            argument="stream",
+            value=describe(stream),
+        )
+    return _checked(handle)
+
+
+def _checked(handle: int) -> int:
+    if not 0 <= handle < 1 << 64:
+        raise ArgumentValueError(
+            f"A stream handle has 64 bits and no sign, not {describe(handle)}", argument="stream", value=describe(handle)
+        )
+    return handle

@@ -1,0 +1,27 @@
+"""Waiting for a device, and what its status says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from podium._active import driver_config
+from podium._launcher import status_error
+from podium._stream import stream_handle
+
+if TYPE_CHECKING:
+    from podium.backend import Driver
+
+__all__ = ["synchronize"]
+
+
+def synchronize(device: int | None = None, stream: Any = None, *, driver: Driver | None = None) -> None:
+    """Wait for a stream, or for all work of the active driver's current device.
+
+    Raises `LaunchError` if work failed; it may belong to any launch since the last call, and the message lists the last
+    ones.
+    """
+    driver = driver or driver_config.resolve()
+    device = driver.current_device() if device is None else device
+    status = driver.synchronize(device, stream_handle(stream))
+    if status:
+        raise status_error(driver, status, "synchronize", device, (0, 0, 0), (0, 0, 0), stream_handle(stream) or 0)

@@ -1,0 +1,218 @@
+"""Everything that the author of a backend needs, and the whole of what podium calls.
+
+A backend is a distribution with three short files:
+
+``plugin.py``    named by the entry point of group ``podium``; says which plug-in API it speaks and returns the driver
+                 class when asked. It imports no vendor library at module level::
+
+                     from podium.backend import hookimpl
+
+                     PODIUM_API = 1
+
+                     @hookimpl
+                     def podium_register_driver():
+                         from mybackend.driver import MyDriver
+                         return MyDriver
+
+``driver.py``    a subclass of `Driver`, below. It is the only thing that talks to the vendor's runtime.
+``launcher.py``  a subclass of `Launcher` that names the backend's C template, such as ``launch.c.in`` beside it.
+
+Devices, streams, modules and functions are plain integers. A status is the vendor's own code, with 0 for success.
+Errors are those of `podium.errors`; anything else that a method raises is a bug of the backend and is shown as one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, final
+
+from podium._build import HostCompiler
+from podium._launch_config import LaunchConfig
+from podium._launcher import Launcher, Parameters
+from podium._library import SharedLibrary
+from podium._object_code import ObjectCode
+from podium._program import Entry, Options, Program
+from podium._signature import Parameter, Signature, Type
+from podium._target import Device, Target
+from podium.hookspecs import API_VERSION, hookimpl
+
+__all__ = [
+    "API_VERSION",
+    "Buffer",
+    "Device",
+    "Driver",
+    "Entry",
+    "Function",
+    "HostCompiler",
+    "LaunchConfig",
+    "Launcher",
+    "ObjectCode",
+    "Options",
+    "Parameter",
+    "Parameters",
+    "Program",
+    "SharedLibrary",
+    "Signature",
+    "Target",
+    "Type",
+    "hookimpl",
+]
+
+
+class Buffer(Protocol):
+    """Device memory that is freed when the object goes away; `ptr` is its address, `size` its bytes."""
+
+    @property
+    def ptr(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel loaded on a device.
+
+    `handle` is what a launch is given; `module` is what `Driver.unload` is given, and may be 0. `max_threads` is the
+    most threads in a block that this kernel can have there, where it is lower than the device's. `attributes` has
+    what else the backend knows, such as registers or static shared bytes; `podium doctor` and users read it.
+    """
+
+    handle: int
+    module: int = 0
+    max_threads: int | None = None
+    attributes: Mapping[str, int] = field(default_factory=dict)
+
+
+class Driver(ABC):
+    """One kind of device. podium makes one instance in a process, on first need, from any thread.
+
+    Constructing it must be cheap and must not initialise the vendor's driver; the first method that needs it does.
+    """
+
+    name: ClassVar[str]
+    """The backend's name: what users write, and the first part of its targets."""
+
+    priority: ClassVar[int]
+    """The highest among the active backends is chosen: 100 for a GPU, 0 for the CPU."""
+
+    launcher_cls: ClassVar[type[Launcher]]
+    """The backend's launcher class."""
+
+    languages: ClassVar[frozenset[str]] = frozenset({"cuda"})
+    """The languages that `compile` takes."""
+
+    features: ClassVar[frozenset[str]] = frozenset()
+    """The launch features there are: "cluster", "cooperative", "dependent", and names of launch attributes."""
+
+    dlpack_devices: ClassVar[frozenset[int]]
+    """The DLPack device types whose memory kernels can reach, such as 2 for CUDA."""
+
+    host_memory: ClassVar[bool] = False
+    """Whether kernels reach ordinary host memory: then buffer-protocol objects are accepted as arrays."""
+
+    fork_safe: ClassVar[bool] = False
+    """Whether the driver, once used, goes on working in a forked child. If not, launches there are refused."""
+
+    @classmethod
+    @abstractmethod
+    def inactive_reason(cls) -> str | None:
+        """Say why the backend cannot run here, and what to do; None if it can.
+
+        Called when a backend is chosen and by ``podium doctor``; the answer is not kept. It must not initialise the
+        driver, start a process, import an array library, or enumerate devices through the runtime: look at device
+        nodes, kernel-driver entries, masks, and whether the library opens. An exception counts as its own reason.
+        """
+
+    @final
+    @classmethod
+    def is_active(cls) -> bool:
+        """Tell whether there is no reason against the backend."""
+        return cls.inactive_reason() is None
+
+    @abstractmethod
+    def toolchain(self, language: str) -> str:
+        """Name the compiler for a language, with its version: what cache keys hold.
+
+        Called before each look into the cache, so it must cost microseconds from the second time on.
+        Raises `ToolchainError` if there is none.
+        """
+
+    @abstractmethod
+    def devices(self) -> Sequence[Device]:
+        """Return the devices with their limits, in the order of their index. May initialise the driver.
+
+        Called once, on first use of a device, and kept.
+        """
+
+    @abstractmethod
+    def default_target(self) -> Target:
+        """Return the target to compile for when no device is asked for. May initialise the driver."""
+
+    @abstractmethod
+    def compile(self, program: Program, target: Target) -> ObjectCode:
+        """Compile; called on a cache miss only, without the interpreter lock where that is possible.
+
+        Works without a device. The result's entries are those of the program. Raises `CompileError` with the log and
+        the places in the user's source, `ToolchainError` if there is no compiler.
+        """
+
+    @abstractmethod
+    def load(self, code: ObjectCode, name: str, device: int) -> Function:
+        """Load one kernel of the code on a device, with every limit raised that a launch may need (shared memory).
+
+        Called once per kernel and device, under the kernel's lock. Makes the device's primary context current for
+        the call only. Raises `LoadError`.
+        """
+
+    @abstractmethod
+    def unload(self, function: Function, device: int) -> None:
+        """Release what `load` returned. Called from `Kernel.unload` and from finalizers; it must not raise then."""
+
+    @abstractmethod
+    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
+        """Return device memory, usable in stream order; the default allocator of scratch memory, too.
+
+        Raises `OutOfResourcesError`.
+        """
+
+    @abstractmethod
+    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
+        """Copy bytes between host and device memory, in any direction; done when it returns."""
+
+    @abstractmethod
+    def current_device(self) -> int:
+        """Return the device for launches without arrays: the one that the calling thread last made current, or 0."""
+
+    @abstractmethod
+    def current_stream(self, device: int) -> int:
+        """Return the stream for launches that neither name one nor have arrays whose library knows one."""
+
+    @abstractmethod
+    def synchronize(self, device: int, stream: int | None = None) -> int:
+        """Wait for a stream, or for the whole device; return the status of the work waited for."""
+
+    @abstractmethod
+    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+        """Launch from Python; return the status. The interpreted level, and every launch with hooks, comes here.
+
+        The parameters are the same bytes that the generated C hands over. Must make a context current if none is.
+        """
+
+    @abstractmethod
+    def describe_status(self, status: int) -> tuple[str, str]:
+        """Return the name and the text of a status, such as ("CUDA_ERROR_INVALID_VALUE", "invalid argument")."""
+
+    def capturing(self, device: int, stream: int) -> bool:
+        """Tell whether the stream is being captured into a graph; then nothing may be compiled or loaded."""
+        return False
+
+    def dlpack_stream(self, stream: int) -> int | None:
+        """Return a stream in the numbering of ``__dlpack__``, where CUDA's and ROCm's differ; None for no stream."""
+        return None
+
+    def can_access(self, device: int, peer: int) -> bool:
+        """Tell whether kernels on a device can reach the memory of a peer device."""
+        return device == peer

@@ -1,0 +1,348 @@
+/* What the C template of a backend may use, and what generated launchers are made of.
+ *
+ * A launcher is one translation unit, made of three parts:
+ *
+ *   this header           Python objects to C values, for every type a signature can have
+ *   the backend's file    the driver call, and in it, in place of a token, the code generated for the signature:
+ *                         `struct podium_values`, one member a parameter, and `podium_unpack`
+ *   podium_module.h       the Python types around it, included at the end of the backend's file
+ *
+ * The plain cases of each type are converted here. Everything else (subclasses, numpy scalars, structs, arrays without
+ * a C protocol, and everything wrong) is handed to the Python function that the interpreted level uses, so that both
+ * levels take the same values, pass the same bytes and raise the same errors.
+ *
+ * Conventions: functions return 0, or -1 with a Python exception set. All have internal linkage.
+ */
+#ifndef PODIUM_LAUNCH_H
+#define PODIUM_LAUNCH_H
+
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "podium_dlpack.h"
+#include "podium_python.h"
+
+/* The shape of one launch, as the driver call of a backend gets it. */
+struct podium_shape {
+    uint32_t grid[3];    /* blocks */
+    uint32_t block[3];   /* threads */
+    uint32_t cluster[3]; /* blocks */
+    uint32_t flags;      /* PODIUM_COOPERATIVE, PODIUM_DEPENDENT */
+    uint64_t shared;     /* bytes */
+};
+#define PODIUM_COOPERATIVE 1u
+#define PODIUM_DEPENDENT 2u
+
+/* The process state of podium._state; the layouts must agree. */
+struct podium_state {
+    uint64_t attended; /* not zero: launches take the slow path, since somebody watches them */
+    uint64_t launches;
+    struct {
+        uint64_t kernel, stream;
+        uint32_t grid[3], block[3];
+        int64_t device;
+    } recent[64];
+};
+
+/* A kernel's launcher, the Python type `Launcher`: what does not change from launch to launch. */
+struct podium_launcher {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *owner;  /* the launcher in Python; its methods are the slow paths: */
+    PyObject *encode; /*   (index, value) -> bytes */
+    PyObject *locate; /*   (index, value) -> (address, device or -1, stream or None, owner) */
+    PyObject *slow;   /*   (grid_x, grid_y, grid_z, stream, function, *args): the whole launch */
+    PyObject *scratch; /*  (which, blocks, device, stream) -> (address, owner) */
+    PyObject *failed; /*   (status, grid, block, device, stream): raises */
+    struct podium_state *state;
+    struct podium_shape shape;
+    uint32_t grid_limit[3];
+    uint32_t grid_scale; /* what grid_x is multiplied with: num_ctas */
+    int contiguous;      /* whether arrays must be C-contiguous */
+    uint64_t id;         /* in the record of launches */
+    uint64_t epoch;      /* rises when loaded code is released: bound launches then ask again */
+};
+
+/* What one launch gathers from its arguments, and must let go of when the driver has been called. */
+struct podium_call {
+    struct podium_launcher *launcher;
+    int32_t device; /* of the arrays; -1 while none has told */
+    int mixed;      /* arrays on several devices: the slow path decides */
+    int has_stream;
+    uint64_t stream; /* of the library of the first array that has one */
+    const struct podium_exchange *exchange;
+    int32_t device_type;
+    int kept, buffers;
+    PyObject **keep;
+    Py_buffer *buffer;
+};
+
+/* What a backend's file must define before it includes podium_module.h:
+ *
+ *   PODIUM_HOST_MEMORY              1 if kernels reach ordinary host memory, else 0; before it includes this header
+ *   podium_driver_reaches(type)     whether kernels reach memory of a DLPack device type
+ *   podium_driver_open()            NULL, or a text why the driver cannot be used; called once, on import
+ *   podium_driver_device()          the device for launches whose arguments do not tell
+ *   podium_driver_stream(device)    the stream for launches that nobody gave one
+ *   podium_driver_launch(...)       the driver call; returns its status, 0 for success
+ */
+static int podium_driver_reaches(int32_t device_type);
+static const char *podium_driver_open(void);
+static int podium_driver_device(void);
+static uint64_t podium_driver_stream(int device);
+static int podium_driver_launch(const struct podium_shape *shape, uint64_t stream, uint64_t function,
+                                void **parameters);
+
+/* ---- what the plain cases do not cover ------------------------------------------------------------------------- */
+
+PODIUM_UNUSED static int podium_encode(struct podium_call *call, int index, PyObject *value, void *out, size_t size) {
+    PyObject *position = PyLong_FromLongLong(index);
+    if (position == NULL) return -1;
+    PyObject *arguments[2] = {position, value};
+    PyObject *bytes = PyObject_Vectorcall(call->launcher->encode, arguments, 2, NULL);
+    Py_DecRef(position);
+    if (bytes == NULL) return -1;
+    char *data = NULL;
+    Py_ssize_t length = 0;
+    int result = PyBytes_AsStringAndSize(bytes, &data, &length);
+    if (result == 0 && (size_t)length != size) {
+        PyErr_Format(PyExc_SystemError, "podium: argument %d encoded to %zd bytes instead of %zd", index, length,
+                     (Py_ssize_t)size);
+        result = -1;
+    }
+    if (result == 0) memcpy(out, data, size);
+    Py_DecRef(bytes);
+    return result;
+}
+
+static void podium_on_device(struct podium_call *call, int32_t device) {
+    if (device < 0) return;
+    if (call->device < 0)
+        call->device = device;
+    else if (call->device != device)
+        call->mixed = 1;
+}
+
+/* Read one (address, device, stream, owner) tuple of `locate`. */
+PODIUM_UNUSED static int podium_locate(struct podium_call *call, int index, PyObject *value, uint64_t *out) {
+    PyObject *position = PyLong_FromLongLong(index);
+    if (position == NULL) return -1;
+    PyObject *arguments[2] = {position, value};
+    PyObject *found = PyObject_Vectorcall(call->launcher->locate, arguments, 2, NULL);
+    Py_DecRef(position);
+    if (found == NULL) return -1;
+    call->keep[call->kept++] = found; /* the tuple owns whatever keeps the memory alive */
+    PyObject *address = PyTuple_GetItem(found, 0), *device = PyTuple_GetItem(found, 1);
+    PyObject *stream = PyTuple_GetItem(found, 2);
+    if (address == NULL || device == NULL || stream == NULL) return -1;
+    *out = PyLong_AsUnsignedLongLong(address);
+    long long number = PyLong_AsLongLong(device);
+    if (stream != Py_None && !call->has_stream && call->exchange == NULL) {
+        call->stream = PyLong_AsUnsignedLongLong(stream);
+        call->has_stream = 1;
+    }
+    if (PyErr_Occurred()) return -1;
+    podium_on_device(call, (int32_t)number);
+    return 0;
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------------------------- */
+
+/* The exchange tables of the array types seen so far, NULL for a type without one. A type is kept alive by its row. */
+#define PODIUM_ARRAY_TYPES 16
+static struct {
+    PyTypeObject *type;
+    const struct podium_exchange *exchange;
+} podium_array_types[PODIUM_ARRAY_TYPES];
+static int podium_array_type_count;
+
+static const struct podium_exchange *podium_find_exchange(PyTypeObject *type) {
+    PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
+    const struct podium_exchange *exchange = NULL;
+    if (capsule != NULL) {
+        exchange = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+        Py_DecRef(capsule);
+    }
+    if (exchange == NULL) PyErr_Clear(); /* no table, or not one of this kind: the slow path knows other ways */
+    if (exchange != NULL && (exchange->major != 1 || exchange->tensor_from_object == NULL)) exchange = NULL;
+    return exchange;
+}
+
+static const struct podium_exchange *podium_exchange_of(PyTypeObject *type) {
+    for (int row = 0; row < podium_array_type_count; row++)
+        if (podium_array_types[row].type == type) return podium_array_types[row].exchange;
+    const struct podium_exchange *exchange = podium_find_exchange(type);
+    if (podium_array_type_count < PODIUM_ARRAY_TYPES) {
+        Py_IncRef((PyObject *)type);
+        podium_array_types[podium_array_type_count].type = type;
+        podium_array_types[podium_array_type_count].exchange = exchange;
+        podium_array_type_count++;
+    }
+    return exchange;
+}
+
+/* Whether the strides of a tensor, in elements, are those of C order; an axis of length 1 may have any. */
+static int podium_is_contiguous(const struct podium_tensor *tensor) {
+    if (tensor->strides == NULL) return 1;
+    int64_t expected = 1;
+    int contiguous = 1;
+    for (int32_t axis = tensor->ndim - 1; axis >= 0; axis--) {
+        if (tensor->shape[axis] == 0) return 1;
+        if (tensor->shape[axis] != 1 && tensor->strides[axis] != expected) contiguous = 0;
+        expected *= tensor->shape[axis];
+    }
+    return contiguous;
+}
+
+PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable,
+                                        uint64_t *out) {
+    if (value == Py_None) {
+        *out = 0;
+        return 0;
+    }
+    if (PODIUM_IS_INT(value)) {
+        *out = PyLong_AsUnsignedLongLong(value);
+        if (PODIUM_UNLIKELY(*out == UINT64_MAX && PyErr_Occurred() != NULL)) {
+            PyErr_Clear();
+            return podium_locate(call, index, value, out);
+        }
+        return 0;
+    }
+    const struct podium_exchange *exchange = podium_exchange_of(PODIUM_TYPE(value));
+    if (exchange != NULL) {
+        struct podium_tensor tensor;
+        if (exchange->tensor_from_object(value, &tensor) != 0) {
+            PyErr_Clear();
+            return podium_locate(call, index, value, out);
+        }
+        if (PODIUM_UNLIKELY(!podium_driver_reaches(tensor.device.type) ||
+                            (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
+            return podium_locate(call, index, value, out);
+        podium_on_device(call, tensor.device.index);
+        if (call->exchange == NULL && !call->has_stream) {
+            call->exchange = exchange;
+            call->device_type = tensor.device.type;
+        }
+        *out = (uint64_t)(uintptr_t)tensor.data + tensor.byte_offset;
+        return 0;
+    }
+#if PODIUM_HOST_MEMORY
+    Py_buffer *buffer = &call->buffer[call->buffers];
+    int layout = call->launcher->contiguous ? PyBUF_C_CONTIGUOUS : PyBUF_STRIDES;
+    if (PyObject_GetBuffer(value, buffer, layout | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) == 0) {
+        call->buffers++; /* released after the launch, so that nobody resizes the memory under it */
+        if (buffer->format == NULL || strchr(buffer->format, 'O') == NULL) { /* no Python references in it */
+            *out = (uint64_t)(uintptr_t)buffer->buf;
+            podium_on_device(call, 0);
+            return 0;
+        }
+    }
+    PyErr_Clear();
+#else
+    (void)writable;
+#endif
+    return podium_locate(call, index, value, out);
+}
+
+/* ---- scalars --------------------------------------------------------------------------------------------------- */
+
+PODIUM_UNUSED static int podium_signed(struct podium_call *call, int index, PyObject *value, int64_t low, int64_t high,
+                                       void *out, size_t size) {
+    if (PODIUM_IS_INT(value)) {
+        int overflow;
+        int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        if (!overflow && number >= low && number <= high) {
+            if (size == 8) memcpy(out, &number, 8);
+            if (size == 4) memcpy(out, &(int32_t){(int32_t)number}, 4);
+            if (size == 2) memcpy(out, &(int16_t){(int16_t)number}, 2);
+            if (size == 1) memcpy(out, &(int8_t){(int8_t)number}, 1);
+            return 0;
+        }
+    }
+    return podium_encode(call, index, value, out, size);
+}
+
+PODIUM_UNUSED static int podium_unsigned(struct podium_call *call, int index, PyObject *value, uint64_t high, void *out,
+                                         size_t size) {
+    if (PODIUM_IS_INT(value)) {
+        uint64_t number = PyLong_AsUnsignedLongLong(value);
+        if (PODIUM_UNLIKELY(number == UINT64_MAX && PyErr_Occurred() != NULL)) {
+            PyErr_Clear(); /* negative, or beyond 64 bits */
+        } else if (number <= high) {
+            if (size == 8) memcpy(out, &number, 8);
+            if (size == 4) memcpy(out, &(uint32_t){(uint32_t)number}, 4);
+            if (size == 2) memcpy(out, &(uint16_t){(uint16_t)number}, 2);
+            if (size == 1) memcpy(out, &(uint8_t){(uint8_t)number}, 1);
+            return 0;
+        }
+    }
+    return podium_encode(call, index, value, out, size);
+}
+
+#define podium_i8(call, index, value, out) podium_signed(call, index, value, INT8_MIN, INT8_MAX, out, 1)
+#define podium_i16(call, index, value, out) podium_signed(call, index, value, INT16_MIN, INT16_MAX, out, 2)
+#define podium_i32(call, index, value, out) podium_signed(call, index, value, INT32_MIN, INT32_MAX, out, 4)
+#define podium_i64(call, index, value, out) podium_signed(call, index, value, INT64_MIN, INT64_MAX, out, 8)
+#define podium_u8(call, index, value, out) podium_unsigned(call, index, value, UINT8_MAX, out, 1)
+#define podium_u16(call, index, value, out) podium_unsigned(call, index, value, UINT16_MAX, out, 2)
+#define podium_u32(call, index, value, out) podium_unsigned(call, index, value, UINT32_MAX, out, 4)
+#define podium_u64(call, index, value, out) podium_unsigned(call, index, value, UINT64_MAX, out, 8)
+
+PODIUM_UNUSED static int podium_i1(struct podium_call *call, int index, PyObject *value, uint8_t *out) {
+    if (value == Py_True || value == Py_False) {
+        *out = value == Py_True;
+        return 0;
+    }
+    return podium_encode(call, index, value, out, 1);
+}
+
+PODIUM_UNUSED static int podium_fp64(struct podium_call *call, int index, PyObject *value, double *out) {
+    if (PODIUM_IS_FLOAT(value)) {
+        *out = PyFloat_AsDouble(value);
+        return 0;
+    }
+    return podium_encode(call, index, value, out, 8);
+}
+
+PODIUM_UNUSED static int podium_fp32(struct podium_call *call, int index, PyObject *value, float *out) {
+    if (PODIUM_IS_FLOAT(value)) {
+        *out = (float)PyFloat_AsDouble(value);
+        return 0;
+    }
+    return podium_encode(call, index, value, out, 4);
+}
+
+/* Round a double to a smaller IEEE 754 format; podium._arguments.round_to_format is the same in Python. */
+PODIUM_UNUSED static uint16_t podium_round_to_format(double value, int exponent_bits, int mantissa_bits) {
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    uint64_t sign = bits >> 63 << (exponent_bits + mantissa_bits);
+    int exponent = (int)(bits >> 52 & 0x7FF);
+    uint64_t significand = bits & ((UINT64_C(1) << 52) - 1);
+    uint64_t infinity = ((UINT64_C(1) << exponent_bits) - 1) << mantissa_bits;
+    if (exponent == 0x7FF)
+        return (uint16_t)(sign | infinity | (significand ? UINT64_C(1) << (mantissa_bits - 1) : 0));
+    if (exponent) significand |= UINT64_C(1) << 52;
+    int field = exponent - 1023 + (1 << (exponent_bits - 1)) - 1;
+    int shift = 52 - mantissa_bits + (field < 1 ? 1 - field : 0);
+    if (shift > 54) return (uint16_t)sign;
+    uint64_t quotient = significand >> shift, remainder = significand & ((UINT64_C(1) << shift) - 1);
+    uint64_t half = UINT64_C(1) << (shift - 1);
+    quotient += remainder > half || (remainder == half && (quotient & 1));
+    uint64_t rounded = quotient + ((uint64_t)(field < 1 ? 0 : field - 1) << mantissa_bits);
+    return (uint16_t)(sign | (rounded < infinity ? rounded : infinity));
+}
+
+PODIUM_UNUSED static int podium_half(struct podium_call *call, int index, PyObject *value, int exponent_bits,
+                                     uint16_t *out) {
+    if (PODIUM_IS_FLOAT(value)) {
+        *out = podium_round_to_format(PyFloat_AsDouble(value), exponent_bits, 15 - exponent_bits);
+        return 0;
+    }
+    return podium_encode(call, index, value, out, 2);
+}
+#define podium_fp16(call, index, value, out) podium_half(call, index, value, 5, out)
+#define podium_bf16(call, index, value, out) podium_half(call, index, value, 8, out)
+
+#endif

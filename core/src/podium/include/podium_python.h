@@ -1,0 +1,221 @@
+/* The part of CPython's C API that launchers use, declared by hand.
+ *
+ * Including Python.h costs some 300 ms of compiler time for each launcher; these declarations cost none, and need no
+ * development headers on the user's machine. Everything here belongs to the stable ABI, or is a layout that every
+ * CPython of the versions below shares: an object begins with its reference count and its type. Other interpreters
+ * (free-threaded builds, 32 bits, other versions) compile with PODIUM_USE_PYTHON_H and their own headers.
+ * tests/core/test_python_header.py compares each declaration with the real headers.
+ */
+#ifndef PODIUM_PYTHON_H
+#define PODIUM_PYTHON_H
+
+#if defined(__GNUC__)
+#define PODIUM_UNUSED __attribute__((unused))
+#define PODIUM_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#define PODIUM_EXPORT __attribute__((visibility("default")))
+#else
+#define PODIUM_UNUSED
+#define PODIUM_UNLIKELY(condition) (condition)
+#define PODIUM_EXPORT __declspec(dllexport)
+#endif
+
+#ifdef PODIUM_USE_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+#define PODIUM_TYPE(object) Py_TYPE(object)
+#define PODIUM_MEMBER_SSIZE T_PYSSIZET
+#define PODIUM_MEMBER_READONLY READONLY
+
+#else
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef ptrdiff_t Py_ssize_t;
+typedef struct podium_object PyObject;
+typedef struct podium_type_object PyTypeObject;
+typedef struct podium_thread_state PyThreadState;
+
+/* The first two words of every object. */
+struct podium_object {
+    Py_ssize_t reference_count;
+    PyTypeObject *type;
+};
+#define PyObject_HEAD PyObject ob_base;
+#define PODIUM_TYPE(object) (((PyObject *)(object))->type)
+
+typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
+typedef PyObject *(*vectorcallfunc)(PyObject *, PyObject *const *, size_t, PyObject *);
+typedef void (*destructor)(PyObject *);
+typedef int (*visitproc)(PyObject *, void *);
+typedef int (*traverseproc)(PyObject *, visitproc, void *);
+typedef int (*inquiry)(PyObject *);
+typedef void (*freefunc)(void *);
+typedef PyObject *(*newfunc)(PyTypeObject *, PyObject *, PyObject *);
+typedef PyObject *(*getter)(PyObject *, void *);
+typedef int (*setter)(PyObject *, PyObject *, void *);
+
+typedef struct {
+    const char *ml_name;
+    PyCFunction ml_meth;
+    int ml_flags;
+    const char *ml_doc;
+} PyMethodDef;
+
+typedef struct {
+    const char *name;
+    int type;
+    Py_ssize_t offset;
+    int flags;
+    const char *doc;
+} PyMemberDef;
+
+typedef struct {
+    int slot;
+    void *pfunc;
+} PyType_Slot;
+
+typedef struct {
+    const char *name;
+    int basicsize;
+    int itemsize;
+    unsigned int flags;
+    PyType_Slot *slots;
+} PyType_Spec;
+
+typedef struct {
+    int slot;
+    void *value;
+} PyModuleDef_Slot;
+
+typedef struct {
+    PyObject ob_base;
+    PyObject *(*m_init)(void);
+    Py_ssize_t m_index;
+    PyObject *m_copy;
+} PyModuleDef_Base;
+
+typedef struct {
+    PyModuleDef_Base m_base;
+    const char *m_name;
+    const char *m_doc;
+    Py_ssize_t m_size;
+    PyMethodDef *m_methods;
+    PyModuleDef_Slot *m_slots;
+    traverseproc m_traverse;
+    inquiry m_clear;
+    freefunc m_free;
+} PyModuleDef;
+
+typedef struct {
+    void *buf;
+    PyObject *obj;
+    Py_ssize_t len;
+    Py_ssize_t itemsize;
+    int readonly;
+    int ndim;
+    char *format;
+    Py_ssize_t *shape;
+    Py_ssize_t *strides;
+    Py_ssize_t *suboffsets;
+    void *internal;
+} Py_buffer;
+
+/* clang-format off */
+#define PyModuleDef_HEAD_INIT {{1, NULL}, NULL, 0, NULL}
+/* clang-format on */
+#define Py_mod_exec 2
+#define Py_tp_call 50
+#define Py_tp_clear 51
+#define Py_tp_dealloc 52
+#define Py_tp_doc 56
+#define Py_tp_methods 64
+#define Py_tp_new 65
+#define Py_tp_traverse 71
+#define Py_tp_members 72
+#define Py_tp_free 74
+#define Py_tp_alloc 47
+#define Py_TPFLAGS_DEFAULT (1UL << 18)
+#define Py_TPFLAGS_HAVE_GC (1UL << 14)
+#define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
+#define METH_VARARGS 0x0001
+#define METH_NOARGS 0x0004
+#define PyBUF_SIMPLE 0
+#define PyBUF_WRITABLE 0x0001
+#define PyBUF_FORMAT 0x0004
+#define PyBUF_STRIDES (0x0010 | 0x0008)
+#define PyBUF_C_CONTIGUOUS (0x0020 | PyBUF_STRIDES)
+#define PY_VECTORCALL_ARGUMENTS_OFFSET ((size_t)1 << (8 * sizeof(size_t) - 1))
+#define PyVectorcall_NARGS(n) ((Py_ssize_t)((n) & ~PY_VECTORCALL_ARGUMENTS_OFFSET))
+#define PODIUM_MEMBER_SSIZE 19
+#define PODIUM_MEMBER_READONLY 1
+
+extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_FalseStruct;
+extern struct podium_opaque_type {
+    PyObject ob_base;
+} PyLong_Type, PyFloat_Type, PyType_Type;
+extern PyObject *PyExc_SystemError, *PyExc_TypeError, *PyExc_ImportError, *PyExc_MemoryError;
+#define Py_None (&_Py_NoneStruct)
+#define Py_True (&_Py_TrueStruct)
+#define Py_False (&_Py_FalseStruct)
+
+void Py_IncRef(PyObject *);
+void Py_DecRef(PyObject *);
+Py_ssize_t PyTuple_Size(PyObject *);
+PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t);
+PyObject *PyModuleDef_Init(PyModuleDef *);
+PyObject *PyType_FromModuleAndSpec(PyObject *, PyType_Spec *, PyObject *);
+int PyModule_AddObjectRef(PyObject *, const char *, PyObject *);
+void *PyType_GetSlot(PyTypeObject *, int);
+void PyObject_GC_UnTrack(void *);
+PyObject *PyVectorcall_Call(PyObject *, PyObject *, PyObject *);
+#if PODIUM_PYTHON_MINOR >= 11
+PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t, PyObject *);
+#else /* an inline function there */
+PyObject *PyObject_VectorcallDict(PyObject *, PyObject *const *, size_t, PyObject *);
+PyObject *PyDict_New(void);
+int PyDict_SetItem(PyObject *, PyObject *, PyObject *);
+PODIUM_UNUSED static PyObject *PyObject_Vectorcall(PyObject *callable, PyObject *const *args, size_t count, PyObject *names) {
+    PyObject *keywords = names == NULL ? NULL : PyDict_New(), *result = NULL;
+    if (names != NULL && keywords == NULL) return NULL;
+    for (Py_ssize_t index = 0; names != NULL && index < PyTuple_Size(names); index++)
+        if (PyDict_SetItem(keywords, PyTuple_GetItem(names, index), args[count + (size_t)index]) < 0) goto done;
+    result = PyObject_VectorcallDict(callable, args, count, keywords);
+done:
+    Py_DecRef(keywords);
+    return result;
+}
+#endif
+PyObject *PyObject_GetAttrString(PyObject *, const char *);
+int PyObject_GetBuffer(PyObject *, Py_buffer *, int);
+void PyBuffer_Release(Py_buffer *);
+long long PyLong_AsLongLongAndOverflow(PyObject *, int *);
+long long PyLong_AsLongLong(PyObject *);
+unsigned long long PyLong_AsUnsignedLongLong(PyObject *);
+PyObject *PyLong_FromLongLong(long long);
+PyObject *PyLong_FromUnsignedLongLong(unsigned long long);
+double PyFloat_AsDouble(PyObject *);
+int PyBytes_AsStringAndSize(PyObject *, char **, Py_ssize_t *);
+PyObject *PyCapsule_New(void *, const char *, void (*)(PyObject *));
+int PyCapsule_IsValid(PyObject *, const char *);
+void *PyCapsule_GetPointer(PyObject *, const char *);
+PyObject *PyErr_Occurred(void);
+void PyErr_Clear(void);
+void PyErr_SetString(PyObject *, const char *);
+PyObject *PyErr_Format(PyObject *, const char *, ...);
+PyThreadState *PyEval_SaveThread(void);
+void PyEval_RestoreThread(PyThreadState *);
+typedef enum { PyGILState_LOCKED, PyGILState_UNLOCKED } PyGILState_STATE;
+PyGILState_STATE PyGILState_Ensure(void);
+void PyGILState_Release(PyGILState_STATE);
+int Py_IsInitialized(void);
+
+#endif /* PODIUM_USE_PYTHON_H */
+
+/* Exact types only: subclasses may mean something else and take the slow path. */
+#define PODIUM_IS_INT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyLong_Type)
+#define PODIUM_IS_FLOAT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyFloat_Type)
+
+#endif

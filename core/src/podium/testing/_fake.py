@@ -1,0 +1,235 @@
+"""A driver without a device: it records what reaches it, at both launcher levels, down to the parameter bytes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from podium.backend import (
+    Buffer,
+    Device,
+    Driver,
+    Function,
+    LaunchConfig,
+    Launcher,
+    ObjectCode,
+    Parameters,
+    Program,
+    Target,
+)
+from podium.errors import CompileError, LoadError, OutOfResourcesError
+
+__all__ = ["FAKE_DEVICE_TYPE", "FakeArray", "FakeDriver", "FakeLauncher", "RecordedLaunch"]
+
+FAKE_DEVICE_TYPE = 12
+"""DLPack's kDLExtDev, reserved for devices under test."""
+
+
+@dataclass(frozen=True)
+class RecordedLaunch:
+    """One launch that reached the fake driver. `parameters` has the bytes of each parameter."""
+
+    kernel: str
+    device: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared: int
+    flags: int
+    stream: int
+    parameters: tuple[bytes, ...]
+
+
+class FakeArray:
+    """An array on a fake device: it speaks DLPack, and its address points nowhere."""
+
+    def __init__(self, address: int, device: int = 0, strides: tuple[int, ...] | None = None) -> None:
+        self.address, self.device, self.strides = address, device, strides
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return FAKE_DEVICE_TYPE, self.device
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None) -> Any:
+        from podium import _dlpack
+        from podium._element_types import element_type
+
+        return _dlpack.export(self, self.address, self.__dlpack_device__(), element_type("fp32"), (4,), max_version)
+
+
+class _Shape(ctypes.Structure):
+    """struct podium_shape of podium_launch.h."""
+
+    _fields_ = [
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("cluster", ctypes.c_uint32 * 3),
+        ("flags", ctypes.c_uint32),
+        ("shared", ctypes.c_uint64),
+    ]
+
+
+_Recorder = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(_Shape), ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int
+)
+
+
+@dataclass
+class _Memory:
+    """Host memory that plays device memory."""
+
+    size: int
+    ptr: int = 0
+    storage: Any = field(default=None, repr=False)
+
+
+class FakeLauncher(Launcher):
+    """The launcher of the fake driver."""
+
+    backend = "fake"
+    template = Path(__file__).parent / "fake_launch.c.in"
+
+
+class FakeDriver(Driver):
+    """A driver for tests of podium itself and of code that uses it: no device, no compiler, nothing executed.
+
+    `launches` has what reached it. Set `next_status` to let the next launch fail with that status, `reason` to make the
+    backend inactive, `captured` to pretend that streams are being captured; compiled "code" is the program's text.
+    """
+
+    name = "fake"
+    priority = 50
+    launcher_cls = FakeLauncher
+    features = frozenset({"cluster", "cooperative", "dependent"})
+    dlpack_devices = frozenset({FAKE_DEVICE_TYPE})
+    reason: ClassVar[str | None] = None
+    device_count: ClassVar[int] = 2
+
+    def __init__(self) -> None:
+        self.launches: list[RecordedLaunch] = []
+        self.loaded: dict[int, tuple[str, int]] = {}
+        self.unloaded: list[str] = []
+        self.compiled: list[Program] = []
+        self.next_status = 0
+        self.sync_status = 0
+        self.captured = False
+        self.peers = False
+        self.version = "1"
+        self._recorders: dict[int, Any] = {}
+        self._sizes: dict[int, tuple[int, ...]] = {}
+
+    @classmethod
+    def inactive_reason(cls) -> str | None:
+        return cls.reason
+
+    def toolchain(self, language: str) -> str:
+        return f"fake compiler {self.version}"
+
+    def devices(self) -> Sequence[Device]:
+        return [
+            Device(
+                index=index,
+                name=f"fake device {index}",
+                target=self.default_target(),
+                max_grid=(2147483647, 65535, 65535),
+                max_block=(1024, 1024, 64),
+                max_threads=1024,
+                max_shared=100_000,
+                memory=1 << 30,
+                max_cluster=8,
+            )
+            for index in range(self.device_count)
+        ]
+
+    def default_target(self) -> Target:
+        return Target(self.name, "fake_1", 32)
+
+    def compile(self, program: Program, target: Target) -> ObjectCode:
+        self.compiled.append(program)
+        if "#error" in program.source:
+            raise CompileError("the source says #error", log="#error", program=program.label, target=str(target))
+        return ObjectCode(program.source.encode(), "fake", target, program.entries)
+
+    def load(self, code: ObjectCode, name: str, device: int) -> Function:
+        if code.code == b"broken":
+            raise LoadError(f"{name}: the code is broken", kernel=name, backend=self.name)
+        sizes = tuple(parameter.type.size for parameter in code.entry(name).signature.passed)
+
+        def record(shape: Any, stream: int, parameters: Any, count: int) -> int:
+            own = [*sizes, *[8] * (count - len(sizes))]
+            values = tuple(ctypes.string_at(parameters[index], size) for index, size in enumerate(own))
+            return self._record(name, device, shape.contents, stream, values)
+
+        recorder = _Recorder(record)
+        handle = ctypes.cast(recorder, ctypes.c_void_p).value or 0
+        self._recorders[handle] = recorder
+        self.loaded[handle] = (name, device)
+        self._sizes[handle] = sizes
+        return Function(handle, module=handle, max_threads=512 if "small_blocks" in name else None)
+
+    def unload(self, function: Function, device: int) -> None:
+        self.unloaded.append(self.loaded.pop(function.handle)[0])
+
+    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
+        if size > 1 << 30:
+            raise OutOfResourcesError("allocate", "memory in bytes", size, 1 << 30)
+        storage = ctypes.create_string_buffer(size + alignment)
+        return _Memory(size, -(-ctypes.addressof(storage) // alignment) * alignment, storage)
+
+    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
+        ctypes.memmove(destination, source, size)
+
+    def current_device(self) -> int:
+        return 0
+
+    def current_stream(self, device: int) -> int:
+        return 7000 + device
+
+    def synchronize(self, device: int, stream: int | None = None) -> int:
+        status, self.sync_status = self.sync_status, 0
+        return status
+
+    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+        shape = _Shape(
+            config.grid,
+            config.block,
+            config.cluster,
+            int(config.cooperative) | int(config.dependent) << 1,
+            config.shared,
+        )
+        recorder = self._recorders[function]
+        return int(recorder(ctypes.pointer(shape), stream, parameters.addresses(), len(parameters.offsets)))
+
+    def describe_status(self, status: int) -> tuple[str, str]:
+        return f"FAKE_ERROR_{status}", f"the fake driver was told to fail with {status}"
+
+    def capturing(self, device: int, stream: int) -> bool:
+        return self.captured
+
+    def can_access(self, device: int, peer: int) -> bool:
+        return device == peer or self.peers
+
+    def dlpack_stream(self, stream: int) -> int | None:
+        return stream
+
+    def _record(
+        self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]
+    ) -> int:
+        status, self.next_status = self.next_status, 0
+        if status == 0:
+            self.launches.append(
+                RecordedLaunch(
+                    name,
+                    device,
+                    tuple(shape.grid),
+                    tuple(shape.block),
+                    tuple(shape.cluster),
+                    shape.shared,
+                    shape.flags,
+                    stream,
+                    values,
+                )
+            )
+        return status
