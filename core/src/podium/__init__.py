@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from podium._version import __version__
 
 if TYPE_CHECKING:
-    from podium._active import driver_config as driver
+    from podium import _active
     from podium._debug import debugging, set_debug
     from podium._hooks import hooks
     from podium._kernel import Kernel, Module, kernel, module
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from podium._target import Device, Target
     from podium._trace import trace
 
+    driver = _active.driver_config
     reset_active, set_active, use = driver.reset_active, driver.set_active, driver.use
 
 __all__ = [

@@ -32,7 +32,8 @@ def describe(value: object) -> str:
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     if kind in (int, float, bool, str, bytes) or value is None:
-        text = repr(value) if kind is not int or abs(value) < 1 << 256 else hex(value)  # type: ignore[arg-type, operator]
+        # decimal digits of a huge int take quadratic time, and are refused beyond a limit
+        text = hex(value) if isinstance(value, int) and value.bit_length() > 256 else repr(value)
         return f"{text if len(text) <= 60 else text[:57] + '...'} ({name})"
     return f"an object of type {name}"
 
@@ -156,7 +157,7 @@ def round_to_format(value: float, exponent_bits: int, mantissa_bits: int) -> int
     Overflow gives infinity, as the standard says; every NaN becomes the quiet one of the same sign. It rounds once,
     straight from the double: going through single precision would round twice.
     """
-    (bits,) = struct.unpack("<Q", struct.pack("<d", value))
+    bits = int.from_bytes(struct.pack("<d", value), "little")
     sign = bits >> 63 << exponent_bits + mantissa_bits
     exponent, significand = bits >> 52 & 0x7FF, bits & (1 << 52) - 1
     infinity = (1 << exponent_bits) - 1 << mantissa_bits

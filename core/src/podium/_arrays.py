@@ -177,7 +177,8 @@ def _from_dlpack(value: Any, dlpack_stream: Callable[[], int | None]) -> ArrayLo
 
 
 def _location(tensor: Tensor, owner: object, *, readonly: bool, stream: int | None = None) -> ArrayLocation:
-    name = _DLPACK_TYPES.get(tensor.code, lambda bits: None)(tensor.bits)
+    name_of_bits = _DLPACK_TYPES.get(tensor.code)
+    name = name_of_bits(tensor.bits) if name_of_bits is not None else None
     strides = tensor.strides[: tensor.ndim] if tensor.strides else None
     return ArrayLocation(
         address=tensor.data + tensor.byte_offset,

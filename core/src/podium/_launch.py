@@ -136,7 +136,7 @@ def name_arguments(binding: Binding, args: tuple[Any, ...]) -> dict[str, Any]:
     """Give the arguments of a call by the names of the parameters."""
     names = binding.launcher.signature.names
     if len(names) != len(args):
-        raise binding.launcher.count_error(len(args))
+        raise binding.launcher.packer.count_error(len(args))
     return dict(zip(names, args))
 
 

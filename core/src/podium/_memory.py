@@ -77,7 +77,7 @@ class Array:
         name = self._element.numpy
         if name == "bfloat16":
             try:
-                import ml_dtypes
+                import ml_dtypes  # type: ignore[import-not-found, unused-ignore]
             except ImportError:
                 name = "uint16"
             else:

@@ -50,7 +50,7 @@ def allocate(kernel: str, size: int, alignment: int, stream: int, driver_allocat
     """Allocate scratch memory; return its address and the object that owns it. Raises `ScratchError`."""
     allocator = _scoped.get() or _default or driver_allocate
     buffer = allocator(size, alignment, stream)
-    address = buffer if isinstance(buffer, int) else getattr(buffer, "ptr", None)
+    address: Any = buffer if isinstance(buffer, int) else getattr(buffer, "ptr", None)
     if address is None and callable(getattr(buffer, "data_ptr", None)):
         address = buffer.data_ptr()
     problem = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from podium._active import driver_config
-from podium._launcher import status_error
+from podium._status import status_error
 from podium._stream import stream_handle
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -49,8 +50,8 @@ class Trace:
         hooks.load.remove(self._loaded)
         with self._lock:
             if self._process == os.getpid():
-                self._file.write('{"name": "end of trace", "ph": "i", "ts": %d, "pid": %d, "tid": 0, "s": "p"}\n]\n'
-                                 % (time.perf_counter() * 1e6, os.getpid()))  # fmt: skip
+                end = {"name": "end of trace", "ph": "i", "ts": time.perf_counter() * 1e6, "pid": self._process, "s": "p"}
+                self._file.write(json.dumps(end) + "\n]\n")
                 self._file.close()
             self._file = None
 
@@ -109,8 +110,9 @@ def trace(path: str | Path) -> Trace:
     return Trace(path)
 
 
+@lru_cache(maxsize=1)
 def start_from_environment() -> None:
-    """Begin the trace that PODIUM_TRACE asks for; called once, when the first launcher is made."""
+    """Begin the trace that PODIUM_TRACE asks for, the first time that a launcher is made."""
     path = _settings.trace_file()
     if path is not None:
         atexit.register(Trace(path).start().stop)

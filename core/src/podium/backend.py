@@ -30,9 +30,10 @@ from typing import ClassVar, Protocol, final
 
 from podium._build import HostCompiler
 from podium._launch_config import LaunchConfig
-from podium._launcher import Launcher, Parameters
+from podium._launcher import Launcher
 from podium._library import SharedLibrary
 from podium._object_code import ObjectCode
+from podium._parameters import Parameters
 from podium._program import Entry, Options, Program
 from podium._signature import Parameter, Signature, Type
 from podium._target import Device, Target

@@ -1,0 +1,166 @@
+"""All arguments of a launch, checked and converted: the slow path of both launcher levels, and the only one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from podium._arguments import Slot, describe
+from podium._arrays import CPU, DEVICE_NAMES, ArrayLocation, locate
+from podium._debug import enabled as debugging
+from podium._hooks import ArgumentInfo
+from podium._signature import Signature
+from podium.errors import ArgumentCountError, ArrayDeviceError
+
+if TYPE_CHECKING:
+    from podium.backend import Driver
+
+__all__ = ["Packed", "Packer"]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Arguments after conversion: the values in order, and what the arrays among them told."""
+
+    values: tuple[bytes, ...]
+    device: int | None
+    stream: int | None
+    owners: tuple[object, ...]
+
+
+class Packer:
+    """Converts the arguments of one kernel for one driver. `contiguous` refuses arrays that are not C-contiguous."""
+
+    def __init__(self, kernel: str, signature: Signature, driver: Driver, contiguous: bool) -> None:
+        self.kernel, self.signature, self.driver, self.contiguous = kernel, signature, driver, contiguous
+        self._slots = [Slot(kernel, index, parameter) for index, parameter in enumerate(signature)]
+
+    def pack(self, args: Sequence[object]) -> Packed:
+        """Check and convert all arguments; raise for the first that does not fit."""
+        if len(args) != len(self._slots):
+            raise self.count_error(len(args))
+        values: list[bytes] = []
+        owners: list[object] = []
+        device: int | None = None
+        stream: int | None = None
+        for slot, value in zip(self._slots, args):
+            kind = slot.parameter.type.kind
+            if kind == "constexpr":
+                continue
+            if kind != "pointer":
+                values.append(slot.encode(value))
+                continue
+            address, where, array_stream, owner = self.locate(slot.index, value)
+            values.append(address.to_bytes(8, sys.byteorder))
+            owners.append(owner)
+            stream = array_stream if stream is None else stream
+            if where >= 0:
+                if device is not None and where != device and not self.driver.can_access(device, where):
+                    raise self._peer_error(slot, device, where)
+                device = where if device is None else device
+        return Packed(tuple(values), device, stream, tuple(owners))
+
+    def encode(self, index: int, value: object) -> bytes:
+        """Convert one scalar or struct."""
+        return self._slots[index].encode(value)
+
+    def locate(self, index: int, value: object) -> tuple[int, int, int | None, object]:
+        """Find the memory of a pointer argument: address, device or -1, its library's stream or None, its owner."""
+        slot, driver = self._slots[index], self.driver
+        if value is None:
+            return 0, -1, None, None
+        kind = type(value)
+        if hasattr(kind, "__index__") and kind is not bool and not hasattr(kind, "__dlpack__"):
+            return slot.address(int(value.__index__())), -1, None, None  # type: ignore[attr-defined]
+        found = locate(value, driver.host_memory, lambda: driver.dlpack_stream(driver.current_stream(0)))
+        if found is None:
+            raise slot.type_error(value, "an array, None or an integer address is needed" + _cure(value))
+        if found.device_type not in driver.dlpack_devices and found.device_type != -1:
+            raise self._device_error(slot, value, found.device_type)
+        self._check_array(slot, value, found)
+        return found.address, found.device, found.stream, found.owner
+
+    def _check_array(self, slot: Slot, value: object, found: ArrayLocation) -> None:
+        pointer = slot.parameter.type
+        if self.contiguous and not found.contiguous:
+            raise slot.value_error(
+                value,
+                "the array is not C-contiguous, and the kernel would see its elements in another order; make it "
+                "contiguous, or, if the kernel is given the strides, declare it with contiguous=False",
+            )
+        if found.readonly and not pointer.const:
+            raise slot.value_error(
+                value, "the array is read-only, and the kernel may write to it; declare the parameter const, or copy"
+            )
+        pointee = pointer.pointee.spelling if pointer.pointee is not None else "void"
+        if debugging() and found.element is not None and pointee != "void" and found.element != pointee:
+            raise slot.type_error(value, f"its elements are {found.element} (checked since debugging is on)")
+
+    def describe(self, packed: Packed, args: Sequence[object]) -> tuple[ArgumentInfo, ...]:
+        """Give what hooks may know of the arguments."""
+        values = iter(packed.values)
+        infos = []
+        for slot, value in zip(self._slots, args):
+            name, type = slot.parameter.name, slot.parameter.type
+            if type.kind == "constexpr":
+                infos.append(ArgumentInfo(name, "constexpr"))
+            elif type.kind == "pointer":
+                infos.append(ArgumentInfo(name, str(type), address=int.from_bytes(next(values), sys.byteorder)))
+            else:
+                next(values)
+                infos.append(ArgumentInfo(name, str(type), value=value if isinstance(value, (int, float)) else None))
+        return tuple(infos)
+
+    def count_error(self, given: int) -> ArgumentCountError:
+        """Make the error for a wrong number of arguments."""
+        names, expected = self.signature.names, len(self.signature)
+        if given < expected:
+            detail = f"missing {', '.join(map(repr, names[given:]))}"
+        else:
+            detail = f"{given - expected} too many"
+        return ArgumentCountError(
+            f"{self.kernel}({self.signature}) takes {expected} argument{'s' * (expected != 1)}, got {given}: {detail}",
+            kernel=self.kernel,
+            index=min(given, expected),
+            argument=names[given] if given < expected else None,
+        )
+
+    def _device_error(self, slot: Slot, value: object, device_type: int) -> ArrayDeviceError:
+        backend = self.driver.name
+        if device_type == CPU:
+            kind, why = "host", "it is in host memory; copy it to the device first"
+        else:
+            where = DEVICE_NAMES.get(device_type, f"device type {device_type}")
+            kind, why = "device", f"it is in {where} memory, which the backend {backend!r} does not reach"
+        name, expected = slot.parameter.name, str(slot.parameter.type)
+        return ArrayDeviceError(
+            f"{self.kernel}: argument {slot.index} ({name!r}) expects {expected} on {backend!r}, got {describe(value)}: {why}",
+            kind=kind,
+            kernel=self.kernel,
+            argument=name,
+            index=slot.index,
+            value=describe(value),
+            expected=expected,
+        )
+
+    def _peer_error(self, slot: Slot, device: int, other: int) -> ArrayDeviceError:
+        name = slot.parameter.name
+        return ArrayDeviceError(
+            f"{self.kernel}: argument {slot.index} ({name!r}) is on device {other}, but the launch is on device {device}, "
+            f"where the first array is, and device {device} has no peer access to device {other}",
+            kind="peer",
+            kernel=self.kernel,
+            argument=name,
+            index=slot.index,
+            expected=str(slot.parameter.type),
+        )
+
+
+def _cure(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "; podium.asarray makes an array of a sequence"
+    if isinstance(value, (int, float)):
+        return "; a single value is passed in an array of one element"
+    return ""
