@@ -1,0 +1,74 @@
+"""What all tests share: a private cache, no settings from outside, and a process that a test before left no trace in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from podium import _generated, _scratch, _state
+from podium._active import driver_config
+from podium._cache import reset_cache
+from podium._hooks import hooks
+from podium.errors import BackendError
+from podium.testing import FakeDriver
+
+
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache folder of this test session: launchers are built once for all tests, and never taken from elsewhere."""
+    return tmp_path_factory.mktemp("podium-cache")
+
+
+@pytest.fixture(autouse=True)
+def clean_process(session_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Clear the variables of podium before a test, and hooks, switches and choices after it."""
+    for variable in [name for name in os.environ if name.startswith("PODIUM_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("PODIUM_CACHE_DIR", str(session_cache))
+    yield
+    for chain in (hooks.enter, hooks.exit, hooks.compile, hooks.load):
+        chain.clear()
+    _state.attend(_state.DEBUG, False)
+    _scratch.set_allocator(None)
+    driver_config.reset_active()
+
+
+@pytest.fixture(params=["interpreted", "generated"])
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run the test at both launcher levels; the generated one is skipped without a C compiler."""
+    name: str = request.param
+    if name == "generated" and not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("there is no C compiler for the generated level")
+    monkeypatch.setenv("PODIUM_LAUNCHER", name)
+    return name
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeDriver]:
+    """A new fake driver with two devices, registered and active during the test."""
+    driver_config.register(FakeDriver)
+    try:
+        driver = driver_config.get("fake")
+        driver_config.set_active(driver)
+        assert isinstance(driver, FakeDriver)
+        yield driver
+    finally:
+        driver_config.reset_active()
+        try:
+            driver_config.unregister("fake")
+        except BackendError:  # the test did it
+            pass
+
+
+@pytest.fixture
+def cold_builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Forget all launcher modules, in memory and on disk, for a test of how they are built."""
+    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cold-cache"))
+    monkeypatch.setattr(_generated, "_builds", {})
+    reset_cache()
+    yield
+    reset_cache()
