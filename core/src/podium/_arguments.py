@@ -60,11 +60,14 @@ class Slot:
             return self._boolean(value)
         return self._struct(value)
 
-    def address(self, value: int) -> int:
-        """Check an address given as an integer."""
-        if not 0 <= value < 1 << 64:
+    def integer_address(self, value: object) -> int:
+        """Return an address that was given as an integer, or as the pointer of ctypes that holds it."""
+        if isinstance(value, ctypes.c_void_p):
+            return value.value or 0
+        number = self._as_integer(value, "an array, None or an integer address is needed")
+        if not 0 <= number < 1 << 64:
             raise self.value_error(value, "an address has 64 bits and no sign")
-        return value
+        return number
 
     def type_error(self, value: object, why: str) -> ArgumentTypeError:
         """Make the error for a value whose type does not fit."""
@@ -145,7 +148,10 @@ class Slot:
         if numpy is not None and isinstance(value, numpy.generic):
             if value.dtype.kind in "biuf":
                 return value.item() if value.dtype.itemsize <= 8 else float(value)
-            return float(value) if hasattr(type(value), "__float__") and value.dtype.kind != "c" else value
+            if value.dtype.kind == "V" and not isinstance(value, numpy.void):  # bfloat16 and the like, of ml_dtypes
+                return operator.index(value) if hasattr(type(value), "__index__") else float(value)
+            # float() would take the real part of a complex, the digits of a text, the seconds of a time
+            raise self.type_error(value, "a real number is needed")
         if hasattr(type(value), "__dlpack__") or hasattr(type(value), "__cuda_array_interface__"):
             raise self.type_error(value, "a scalar is needed, not an array; take its .item()")
         return value

@@ -7,11 +7,13 @@ reaches host memory), ``__dlpack__``, ``__cuda_array_interface__``, ``data_ptr()
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import re
+import sys
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CPU", "CUDA", "DEVICE_NAMES", "ArrayLocation", "Tensor", "VersionedTensor", "locate"]
+__all__ = ["CPU", "CUDA", "DEVICE_NAMES", "ArrayLocation", "Tensor", "VersionedTensor", "is_address", "locate"]
 
 CPU, CUDA = 1, 2
 DEVICE_NAMES = {
@@ -118,10 +120,27 @@ _capsule_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_c
 _READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 
 
-def locate(value: object, host_memory: bool, dlpack_stream: Callable[[], int | None]) -> ArrayLocation | None:
+_PROTOCOLS = ("__dlpack__", "__cuda_array_interface__", "data_ptr")
+
+
+def is_address(value: object) -> bool:
+    """Tell whether a value is an integer or a bare pointer of ctypes rather than an array; a bool is neither."""
+    kind = type(value)
+    if isinstance(value, (int, ctypes.c_void_p)):
+        return kind is not bool
+    return hasattr(kind, "__index__") and not any(hasattr(kind, protocol) for protocol in _PROTOCOLS)
+
+
+def locate(
+    value: object,
+    host_memory: bool,
+    reachable: Container[int],
+    dlpack_stream: Callable[[int], int | None] = lambda device: None,
+) -> ArrayLocation | None:
     """Find the memory of `value`; None if it is not an array in any protocol.
 
-    `dlpack_stream` is asked, only for device arrays, for the stream that ``__dlpack__`` shall synchronise with.
+    An array on a device type that is not `reachable` is not exported; it has no address then. `dlpack_stream` is asked,
+    only for device arrays, for the stream of their device that ``__dlpack__`` shall synchronise with.
     """
     own = getattr(type(value), "_podium_location", None)
     if own is not None:
@@ -130,38 +149,60 @@ def locate(value: object, host_memory: bool, dlpack_stream: Callable[[], int | N
     exchange = getattr(type(value), "__dlpack_c_exchange_api__", None)
     if exchange is not None and _capsule_is_valid(exchange, b"dlpack_exchange_api"):
         table = _Exchange.from_address(_capsule_pointer(exchange, b"dlpack_exchange_api"))
-        if table.major == 1 and table.tensor_from_object:
-            return _from_exchange(value, table)
+        if table.major == 1 and table.tensor_from_object and (found := _from_exchange(value, table)) is not None:
+            return found
     if host_memory and (found := _from_buffer(value)) is not None:
         return found
-    if hasattr(type(value), "__dlpack__"):
-        found = _from_dlpack(value, dlpack_stream)
+    device = _dlpack_device(value)
+    if device is not None:
+        if device[0] not in reachable:
+            return ArrayLocation(0, *device, None, True, False, value)
+        found = _from_dlpack(value, device, dlpack_stream)
         if found is not None:
             return found
     interface = getattr(value, "__cuda_array_interface__", None)
-    if isinstance(interface, dict):
-        return _from_cuda_array_interface(value, interface)
+    if isinstance(interface, dict) and (found := _from_cuda_array_interface(value, interface)) is not None:
+        return found
     data_ptr = getattr(value, "data_ptr", None)
     if callable(data_ptr) and not isinstance(value, type):
-        return ArrayLocation(int(data_ptr()), -1, -1, None, True, False, value)
+        address = data_ptr()
+        if isinstance(address, int) and 0 <= address < 1 << 64:
+            return ArrayLocation(address, *(device or (-1, -1)), None, True, False, value)
     return None
 
 
-def _from_exchange(value: object, table: _Exchange) -> ArrayLocation:
+def _from_exchange(value: object, table: _Exchange) -> ArrayLocation | None:
     tensor = Tensor()
-    _FromObject(table.tensor_from_object)(value, ctypes.byref(tensor))
+    if _FromObject(table.tensor_from_object)(value, ctypes.byref(tensor)) != 0:
+        return None
+    return _location(tensor, value, readonly=False, stream=_exchange_stream(table, tensor.device.type, tensor.device.index))
+
+
+def _exchange_stream(table: _Exchange, device_type: int, device: int) -> int | None:
+    if device_type == CPU or not table.current_stream:
+        return None
     stream = ctypes.c_uint64()
-    known = (
-        tensor.device.type != CPU
-        and table.current_stream
-        and _CurrentStream(table.current_stream)(tensor.device.type, tensor.device.index, ctypes.byref(stream)) == 0
-    )
-    return _location(tensor, value, readonly=False, stream=stream.value if known else None)
+    try:
+        status = _CurrentStream(table.current_stream)(device_type, device, ctypes.byref(stream))
+    except (RuntimeError, ValueError, TypeError, BufferError):  # a library that cannot tell its stream
+        return None
+    return int(stream.value) if status == 0 else None
 
 
-def _from_dlpack(value: Any, dlpack_stream: Callable[[], int | None]) -> ArrayLocation | None:
-    device_type = int(value.__dlpack_device__()[0])
-    keywords: dict[str, Any] = {} if device_type == CPU else {"stream": dlpack_stream()}
+def _dlpack_device(value: Any) -> tuple[int, int] | None:
+    if not hasattr(type(value), "__dlpack__") or not hasattr(type(value), "__dlpack_device__"):
+        return None
+    try:
+        device_type, index = value.__dlpack_device__()
+        return int(device_type), int(index)
+    except (TypeError, ValueError):
+        return None
+
+
+def _from_dlpack(
+    value: Any, device: tuple[int, int], dlpack_stream: Callable[[int], int | None]
+) -> ArrayLocation | None:
+    keywords: dict[str, Any] = {} if device[0] == CPU else {"stream": dlpack_stream(device[1])}
     try:
         try:
             capsule = value.__dlpack__(max_version=(1, 1), **keywords)
@@ -172,6 +213,8 @@ def _from_dlpack(value: Any, dlpack_stream: Callable[[], int | None]) -> ArrayLo
     if _capsule_is_valid(capsule, b"dltensor_versioned"):
         versioned = VersionedTensor.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
         return _location(versioned.tensor, capsule, readonly=bool(versioned.flags & _READ_ONLY))
+    if not _capsule_is_valid(capsule, b"dltensor"):
+        return None
     tensor = Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     return _location(tensor, capsule, readonly=False)
 
@@ -209,8 +252,10 @@ def _from_buffer(value: object) -> ArrayLocation | None:
         view = memoryview(value)  # type: ignore[arg-type]
     except (TypeError, BufferError, ValueError):
         return None
+    if "O" in re.sub(":[^:]*:", "", view.format or ""):  # references to Python objects; between colons are names
+        return None
     buffer = _Buffer()
-    _get_buffer(value, ctypes.byref(buffer), 0 if view.readonly else _WRITABLE)
+    _get_buffer(value, ctypes.byref(buffer), _STRIDES | (0 if view.readonly else _WRITABLE))
     address = buffer.buf or 0
     _release_buffer(ctypes.byref(buffer))
     return ArrayLocation(
@@ -249,20 +294,29 @@ def _buffer_element(format: str | None, itemsize: int) -> str | None:
     return f"{name}{8 * itemsize}" if name in ("i", "u") else name
 
 
-def _from_cuda_array_interface(value: object, interface: dict[str, Any]) -> ArrayLocation:
-    address, readonly = interface["data"]
-    shape, strides, typestr = interface["shape"], interface.get("strides"), interface["typestr"]
-    itemsize = int(typestr[2:])
-    letter = {"b": "i1", "i": f"i{8 * itemsize}", "u": f"u{8 * itemsize}", "c": f"c{8 * itemsize}"}
-    element = _FLOAT_NAMES.get(8 * itemsize) if typestr[1] == "f" else letter.get(typestr[1])
-    stream = interface.get("stream")
-    return ArrayLocation(
-        address=int(address or 0),
-        device_type=CUDA,
-        device=-1,
-        element=element,
-        contiguous=strides is None or _is_contiguous(shape, [stride // max(itemsize, 1) for stride in strides]),
-        readonly=bool(readonly),
-        owner=value,
-        stream=None if stream is None else int(stream),
-    )
+def _from_cuda_array_interface(value: object, interface: dict[str, Any]) -> ArrayLocation | None:
+    try:
+        address, readonly = interface["data"]
+        shape, strides, typestr = interface["shape"], interface.get("strides"), interface["typestr"]
+        itemsize, stream = int(typestr[2:]), interface.get("stream")
+        location = ArrayLocation(
+            address=int(address or 0),
+            device_type=CUDA,
+            device=-1,
+            element=_typestr_element(typestr, itemsize),
+            contiguous=strides is None or _is_contiguous(shape, [stride // max(itemsize, 1) for stride in strides]),
+            readonly=bool(readonly),
+            owner=value,
+            stream=None if stream is None else int(stream),
+        )
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):  # not what the protocol says
+        return None
+    valid = 0 <= location.address < 1 << 64 and 0 <= (location.stream or 0) < 1 << 64
+    return location if valid and interface.get("mask") is None else None
+
+
+def _typestr_element(typestr: str, itemsize: int) -> str | None:
+    bits = 8 * itemsize
+    names = {"b": "i1", "i": f"i{bits}", "u": f"u{bits}", "c": f"c{bits}", "f": _FLOAT_NAMES.get(bits)}
+    other_order = {"little": ">", "big": "<"}[sys.byteorder]
+    return None if typestr.startswith(other_order) and itemsize > 1 else names.get(typestr[1])

@@ -61,8 +61,11 @@ class Launch:
     def __repr__(self) -> str:
         return f"<launch of {self.binding.name}: grid {self.grid}, block {self.block}>"
 
-    def prepare(self, device: int) -> int | None:
-        """Return the function for a device, after checking what holds for the device; None if the grid is empty."""
+    def prepare(self, device: int, stream: int) -> int | None:
+        """Return the function for a device, after checking what holds for the device; None if the grid is empty.
+
+        The stream is that of the launch: while it is being captured nothing can be loaded.
+        """
         if self._epoch != self.binding.epoch:
             self._prepared.clear()
             self._epoch = self.binding.epoch
@@ -72,7 +75,7 @@ class Launch:
         check_limits(self.binding.name, description, self.config)
         handle = None
         if self.config.blocks:
-            function = self.binding.load(device, self.stream)
+            function = self.binding.load(device, stream)
             check_block(self.binding.name, self.config, function.max_threads, "this kernel on this device")
             handle = function.handle
         self._prepared[device] = handle
@@ -90,12 +93,12 @@ class Launch:
         launcher, driver = self.binding.launcher, self.binding.driver
         packed = launcher.pack(args)
         device = driver.current_device() if packed.device is None else packed.device
-        function = self.prepare(device)
-        if function is None:
-            return
         stream = self.stream if self.stream is not None else packed.stream
         if stream is None:
             stream = driver.current_stream(device)
+        function = self.prepare(device, stream)
+        if function is None:
+            return
         launcher.fire(self.config, device, stream, function, packed, args)
 
     def _with_keywords(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:

@@ -208,7 +208,7 @@ def _from_host(value: Any) -> tuple[ElementType, tuple[int, ...], bytes] | None:
         view = memoryview(value)
     except (TypeError, BufferError, ValueError):
         return None
-    location = locate(value, True, lambda: None)
+    location = locate(value, True, {CPU})
     if location is None or location.element is None:
         raise ArgumentTypeError(f"The elements of this buffer (format {view.format!r}) are none of podium's types")
     return element_type(location.element), tuple(view.shape or ()), view.tobytes("C")

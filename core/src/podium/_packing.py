@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from podium._arguments import Slot, describe
-from podium._arrays import CPU, DEVICE_NAMES, ArrayLocation, locate
+from podium._arrays import CPU, DEVICE_NAMES, ArrayLocation, is_address, locate
 from podium._debug import enabled as debugging
 from podium._hooks import ArgumentInfo
 from podium._signature import Signature
@@ -43,7 +43,7 @@ class Packer:
             raise self.count_error(len(args))
         values: list[bytes] = []
         owners: list[object] = []
-        device: int | None = None
+        places: list[tuple[Slot, int]] = []
         stream: int | None = None
         for slot, value in zip(self._slots, args):
             kind = slot.parameter.type.kind
@@ -57,10 +57,16 @@ class Packer:
             owners.append(owner)
             stream = array_stream if stream is None else stream
             if where >= 0:
-                if device is not None and where != device and not self.driver.can_access(device, where):
-                    raise self._peer_error(slot, device, where)
-                device = where if device is None else device
-        return Packed(tuple(values), device, stream, tuple(owners))
+                places.append((slot, where))
+        return Packed(tuple(values), self._common_device(places), stream, tuple(owners))
+
+    def _common_device(self, places: Sequence[tuple[Slot, int]]) -> int | None:
+        """Return the device of the first array; the others must be there or within its reach."""
+        device = places[0][1] if places else None
+        for slot, where in places:
+            if device is not None and where != device and not self.driver.can_access(device, where):
+                raise self._peer_error(slot, device, where)
+        return device
 
     def encode(self, index: int, value: object) -> bytes:
         """Convert one scalar or struct."""
@@ -71,16 +77,18 @@ class Packer:
         slot, driver = self._slots[index], self.driver
         if value is None:
             return 0, -1, None, None
-        kind = type(value)
-        if hasattr(kind, "__index__") and kind is not bool and not hasattr(kind, "__dlpack__"):
-            return slot.address(int(value.__index__())), -1, None, None  # type: ignore[attr-defined]
-        found = locate(value, driver.host_memory, lambda: driver.dlpack_stream(driver.current_stream(0)))
+        if is_address(value):
+            return slot.integer_address(value), -1, None, None
+        found = locate(value, driver.host_memory, driver.dlpack_devices, self._dlpack_stream)
         if found is None:
             raise slot.type_error(value, "an array, None or an integer address is needed" + _cure(value))
         if found.device_type not in driver.dlpack_devices and found.device_type != -1:
             raise self._device_error(slot, value, found.device_type)
         self._check_array(slot, value, found)
         return found.address, found.device, found.stream, found.owner
+
+    def _dlpack_stream(self, device: int) -> int | None:
+        return self.driver.dlpack_stream(self.driver.current_stream(device))
 
     def _check_array(self, slot: Slot, value: object, found: ArrayLocation) -> None:
         pointer = slot.parameter.type

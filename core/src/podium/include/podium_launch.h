@@ -71,7 +71,7 @@ struct podium_call {
     int mixed;      /* arrays on several devices: the slow path decides */
     int has_stream;
     uint64_t stream; /* of the library of the first array that has one */
-    const struct podium_exchange *exchange;
+    const struct podium_exchange *exchange; /* of an array before that one, which can be asked for its library's */
     int32_t device_type;
     int kept, buffers;
     PyObject **keep;
@@ -138,7 +138,7 @@ PODIUM_UNUSED static int podium_locate(struct podium_call *call, int index, PyOb
     if (address == NULL || device == NULL || stream == NULL) return -1;
     *out = PyLong_AsUnsignedLongLong(address);
     long long number = PyLong_AsLongLong(device);
-    if (stream != Py_None && !call->has_stream && call->exchange == NULL) {
+    if (stream != Py_None && !call->has_stream) {
         call->stream = PyLong_AsUnsignedLongLong(stream);
         call->has_stream = 1;
     }
@@ -220,7 +220,7 @@ PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyO
                             (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
             return podium_locate(call, index, value, out);
         podium_on_device(call, tensor.device.index);
-        if (call->exchange == NULL && !call->has_stream) {
+        if (call->exchange == NULL && !call->has_stream && tensor.device.type != 1 && exchange->current_stream != NULL) {
             call->exchange = exchange;
             call->device_type = tensor.device.type;
         }
@@ -232,7 +232,7 @@ PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyO
     int layout = call->launcher->contiguous ? PyBUF_C_CONTIGUOUS : PyBUF_STRIDES;
     if (PyObject_GetBuffer(value, buffer, layout | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) == 0) {
         call->buffers++; /* released after the launch, so that nobody resizes the memory under it */
-        if (buffer->format == NULL || strchr(buffer->format, 'O') == NULL) { /* no Python references in it */
+        if (buffer->format == NULL || strpbrk(buffer->format, "OP") == NULL) { /* neither references nor a bare pointer */
             *out = (uint64_t)(uintptr_t)buffer->buf;
             podium_on_device(call, 0);
             return 0;

@@ -25,7 +25,7 @@ struct podium_launch {
     PyObject_HEAD
     vectorcallfunc call;
     struct podium_launcher *launcher;
-    PyObject *prepare; /* (device) -> function, or None if the grid is empty; checks limits, loads */
+    PyObject *prepare; /* (device, stream) -> function, or None if the grid is empty; checks limits, loads */
     PyObject *slow;    /* (*args, **keywords): the whole launch */
     struct podium_shape shape;
     int has_stream;
@@ -309,8 +309,8 @@ static PyType_Spec podium_launcher_spec = {
 /* ---- Launch ---------------------------------------------------------------------------------------------------- */
 
 /* Ask for the function of a device; 1 if the grid is empty. */
-static int podium_prepare(struct podium_launch *self, int device, uint64_t *function) {
-    PyObject *found = podium_call_integers(self->prepare, 1, (uint64_t[]){(uint64_t)device});
+static int podium_prepare(struct podium_launch *self, int device, uint64_t stream, uint64_t *function) {
+    PyObject *found = podium_call_integers(self->prepare, 2, (uint64_t[]){(uint64_t)device, stream});
     if (found == NULL) return -1;
     int empty = found == Py_None;
     if (!empty) *function = PyLong_AsUnsignedLongLong(found);
@@ -340,9 +340,19 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
         memset(self->functions, 0, sizeof self->functions);
         self->epoch = launcher->epoch;
     }
+    uint64_t stream;
+    void *current = NULL;
+    if (self->has_stream)
+        stream = self->stream;
+    else if (call.exchange != NULL && call.exchange->current_stream(call.device_type, device, &current) == 0)
+        stream = (uint64_t)(uintptr_t)current;
+    else {
+        PyErr_Clear(); /* a library that cannot tell its stream: the next one's, or the driver's own */
+        stream = call.has_stream ? call.stream : podium_driver_stream(device);
+    }
     uint64_t function = device < PODIUM_DEVICES ? self->functions[device] : 0;
     if (PODIUM_UNLIKELY(function == 0)) {
-        int empty = podium_prepare(self, device, &function);
+        int empty = podium_prepare(self, device, stream, &function);
         if (empty != 0) {
             if (empty > 0) {
                 Py_IncRef(Py_None);
@@ -350,19 +360,6 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
             }
             goto done;
         }
-    }
-    uint64_t stream;
-    void *current = NULL;
-    if (self->has_stream)
-        stream = self->stream;
-    else if (call.has_stream)
-        stream = call.stream;
-    else if (call.exchange != NULL && call.device_type != 1 && call.exchange->current_stream != NULL &&
-             call.exchange->current_stream(call.device_type, device, &current) == 0)
-        stream = (uint64_t)(uintptr_t)current;
-    else {
-        PyErr_Clear(); /* a library that cannot tell its stream: the driver's own */
-        stream = podium_driver_stream(device);
     }
     result = podium_fire(&call, &self->shape, device, stream, function, &values);
 done:

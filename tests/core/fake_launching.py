@@ -1,0 +1,113 @@
+"""Launchers of the fake driver at a chosen level, and what became of a launch in a form that can be compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from podium import _generated
+from podium.backend import Driver, Entry, Launcher, ObjectCode, Signature
+from podium.errors import ArgumentError
+from podium.testing import FakeDriver, RecordedLaunch
+
+LEVELS = ("interpreted", "generated")
+
+SCALARS = ("i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+
+
+@dataclass
+class Source:
+    """What a compiler hands to a launcher."""
+
+    signature: Any
+    constants: Mapping[Any, Any] = field(default_factory=dict)
+    name: str = "k"
+
+
+@contextmanager
+def pinned(level: str) -> Iterator[None]:
+    """Make the launchers that are made inside at this level."""
+    before = os.environ.get("PODIUM_LAUNCHER")
+    os.environ["PODIUM_LAUNCHER"] = level
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PODIUM_LAUNCHER"]
+        else:
+            os.environ["PODIUM_LAUNCHER"] = before
+
+
+def make_launcher(
+    driver: Driver, signature: Any, *, level: str | None = None, constants: Mapping[Any, Any] | None = None, **metadata: Any
+) -> Launcher:
+    """Make a launcher on the driver; at the level of PODIUM_LAUNCHER unless one is given."""
+    with pinned(level or os.environ["PODIUM_LAUNCHER"]):
+        return driver.launcher_cls(Source(signature, constants or {}), {"block": 1, **metadata}, driver)
+
+
+def load(driver: Driver, signature: Signature, name: str = "k", device: int = 0) -> int:
+    """Load a kernel of that signature on the fake driver and return its handle."""
+    code = ObjectCode(b"", "fake", driver.default_target(), (Entry(name, signature),))
+    return driver.load(code, name, device).handle
+
+
+class Pair:
+    """One signature at both levels, each of which must do what the other does."""
+
+    def __init__(self, signature: Any, driver: FakeDriver | None = None, **options: Any) -> None:
+        self.driver = driver or FakeDriver()
+        self.launchers = {level: make_launcher(self.driver, signature, level=level, **options) for level in LEVELS}
+        self.function = load(self.driver, self.launchers["interpreted"].signature)
+        for launcher in self.launchers.values():
+            assert launcher.promote() == (launcher is self.launchers["generated"])
+
+    def outcomes(self, *args: Any, grid: tuple[Any, Any, Any] = (1, 1, 1), stream: Any = 0) -> list[Any]:
+        """Launch at each level; return what each recorded, or the error it raised."""
+        return [
+            outcome(self.driver, lambda: launcher(*grid, stream, self.function, *args))  # noqa: B023
+            for launcher in self.launchers.values()
+        ]
+
+    def same(self, *args: Any, **options: Any) -> Any:
+        """Launch at each level, require the same outcome, and return it."""
+        interpreted, generated = self.outcomes(*args, **options)
+        assert interpreted == generated
+        return interpreted
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error, taken apart so that two can be compared."""
+
+    kind: type[BaseException]
+    message: str
+    attributes: tuple[tuple[str, str], ...]
+
+
+def outcome(driver: FakeDriver, launch: Callable[[], object]) -> list[RecordedLaunch] | Failure:
+    """Launch and return what was recorded; or what was raised, after which nothing may have been recorded."""
+    before = len(driver.launches)
+    try:
+        launch()
+    except Exception as error:
+        assert len(driver.launches) == before
+        attributes = error.__dict__ if isinstance(error, ArgumentError) else {}
+        return Failure(type(error), str(error), tuple(sorted((name, repr(each)) for name, each in attributes.items())))
+    return driver.launches[before:]
+
+
+def bytes_of(launches: Any) -> tuple[bytes, ...]:
+    """Return the parameters of the one launch there is."""
+    assert not isinstance(launches, Failure), launches.message
+    (launch,) = launches
+    parameters: tuple[bytes, ...] = launch.parameters
+    return parameters
+
+
+def generated_modules() -> int:
+    """Count the launcher modules of this process."""
+    return sum(build.module is not None for build in _generated._builds.values())
