@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import time
+from typing import TYPE_CHECKING
 
 from podium import _cache
 from podium._hooks import CompileEvent, hooks
-from podium._includes import scan_includes
 from podium._object_code import ObjectCode
 from podium._program import Entry, Options, Program
 from podium._signature import Signature, SignatureLike
-from podium._source import ParsedKernel, parse_kernel
 from podium._target import Target
 from podium.backend import Driver
 from podium.errors import CompileError, LoadError, SourceError
+
+if TYPE_CHECKING:
+    from podium._source import ParsedKernel
 
 __all__ = ["Declaration", "compile_program", "declare"]
 
@@ -45,16 +47,29 @@ def declare(
     elif language != "cuda":
         raise SourceError(f"The declaration of a kernel cannot be read from {language!r}: give name= and signature=")
     else:
-        parsed = _parse(source, name, constants, explicit)
+        parsed = _parse(source, name, constants, explicit, options.defines)
         parsed_name, text, declared = parsed.name, parsed.source, explicit or parsed.signature
-    headers = scan_includes(source, path, options.include_dirs) if language == "cuda" else ()
+    headers: tuple[tuple[str, str], ...] = ()
+    if language == "cuda" and "include" in source:
+        from podium._includes import scan_includes
+
+        headers = scan_includes(source, path, options.include_dirs)
     program = Program(text, language, (Entry(parsed_name, declared),), options, path, headers)
     return Declaration(parsed_name, declared, program)
 
 
-def _parse(source: str, name: str | None, constants: dict[str, object], explicit: Signature | None) -> ParsedKernel:
+def _parse(
+    source: str,
+    name: str | None,
+    constants: dict[str, object],
+    explicit: Signature | None,
+    defines: tuple[tuple[str, str], ...],
+) -> ParsedKernel:
+    from podium._source import ParsedKernel, parse_kernel
+
     cache = _cache.default_cache()
-    key = _cache.cache_key("declaration", source, name or "", repr(sorted(constants.items(), key=str)), str(explicit))
+    question = repr((name, sorted(constants.items(), key=str), str(explicit), defines))
+    key = _cache.cache_key("declaration", source, question)
     stored = cache.get(key)
     if stored is not None:
         try:
@@ -62,7 +77,7 @@ def _parse(source: str, name: str | None, constants: dict[str, object], explicit
             return ParsedKernel(fields["name"], Signature.parse(fields["signature"]), fields["source"], fields["line"])
         except (ValueError, KeyError, TypeError) as error:
             cache.quarantine(key, str(error))
-    parsed = parse_kernel(source, name, constants, explicit)
+    parsed = parse_kernel(source, name, constants, explicit, defines=defines)
     fields = {
         "name": parsed.name,
         "signature": str(parsed.signature),

@@ -425,6 +425,16 @@ static int podium_launch_clear(PyObject *object) {
     return 0;
 }
 
+/* The repr of the interpreted launch, whose method the slow path is. */
+static PyObject *podium_launch_repr(PyObject *object) {
+    PyObject *slow = ((struct podium_launch *)object)->slow;
+    if (slow == NULL) return podium_cleared_call(object, NULL, 0, NULL);
+    PyObject *twin = PyObject_GetAttrString(slow, "__self__");
+    PyObject *text = twin == NULL ? NULL : PyObject_Repr(twin);
+    Py_DecRef(twin);
+    return text;
+}
+
 static void podium_launch_dealloc(PyObject *object) { podium_free(object, podium_launch_clear); }
 
 static PyMemberDef podium_launch_members[] = {
@@ -434,6 +444,7 @@ static PyMemberDef podium_launch_members[] = {
 static PyType_Slot podium_launch_slots[] = {
     {Py_tp_doc, (void *)"launch(*args): a kernel bound to a grid and a block"},
     {Py_tp_new, (void *)podium_launch_new},
+    {Py_tp_repr, (void *)podium_launch_repr},
     {Py_tp_call, (void *)PyVectorcall_Call},
     {Py_tp_dealloc, (void *)podium_launch_dealloc},
     {Py_tp_traverse, (void *)podium_launch_traverse},

@@ -133,6 +133,7 @@ typedef struct {
 #define Py_tp_doc 56
 #define Py_tp_methods 64
 #define Py_tp_new 65
+#define Py_tp_repr 66
 #define Py_tp_traverse 71
 #define Py_tp_members 72
 #define Py_tp_free 74
@@ -189,6 +190,7 @@ done:
 }
 #endif
 PyObject *PyObject_GetAttrString(PyObject *, const char *);
+PyObject *PyObject_Repr(PyObject *);
 int PyObject_GetBuffer(PyObject *, Py_buffer *, int);
 void PyBuffer_Release(Py_buffer *);
 long long PyLong_AsLongLongAndOverflow(PyObject *, int *);
