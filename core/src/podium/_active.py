@@ -1,0 +1,277 @@
+"""The choice of the active driver."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from podium import _settings
+from podium._caller import frames_of_podium
+from podium._import_aware_lock import ImportAwareLock
+from podium.errors import PodiumError, PodiumWarning
+
+if TYPE_CHECKING:
+    from podium._plugins import Backend
+    from podium._selection import Choice, Selection
+    from podium.backend import Driver
+
+__all__ = ["DriverConfig", "LazyProxy", "driver_config"]
+
+ASKED_BY_TOOLS = frozenset({"getdoc", "awehoi234_wdfjwljet234_234wdfoijsdfmmnxpi492"})
+"""Public names that no driver has. IPython asks for the first when an object is inspected; rich asks for the second,
+before it prints an object, to see whether it claims to have every attribute."""
+
+
+class LazyProxy:
+    """Stands for the active driver, and looks for it when one of its public attributes is first read.
+
+    Nothing else makes it look: printing, comparing, copying, pickling and inspecting it are free, on a machine without
+    any device too. It follows every later choice, in whatever thread or task it is used.
+    """
+
+    __slots__ = ("__weakref__", "_config")
+
+    _config: DriverConfig
+
+    def __init__(self, config: DriverConfig) -> None:
+        object.__setattr__(self, "_config", config)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("_") or name in ASKED_BY_TOOLS:
+            raise AttributeError(f"'LazyProxy' object has no attribute {name!r}")
+        return getattr(self._config.resolve(), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"Cannot set {name!r} through podium.driver.active, which stands for whatever driver is active; "
+            f"set it on podium.driver.resolve(), or choose a driver with podium.driver.set_active()"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Cannot delete {name!r} through podium.driver.active; see podium.driver.resolve()")
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        # For isinstance: whoever has the class Driver in hand has imported its module.
+        return getattr(sys.modules.get("podium.backend"), "Driver", LazyProxy)
+
+    def __dir__(self) -> list[str]:
+        chosen = self._config.chosen()
+        public = [] if chosen is None else [name for name in dir(chosen) if not name.startswith("_")]
+        return [*dir(LazyProxy), *public]
+
+    def __repr__(self) -> str:
+        return f"<LazyProxy of the active driver: {self._config.describe()}>"
+
+    def __copy__(self) -> LazyProxy:
+        return self
+
+    def __deepcopy__(self, memo: object) -> LazyProxy:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _proxy_of_this_process, ()
+
+
+class DriverConfig:
+    """Knows the backends, and which driver is active; `podium.driver` is the one that programs use.
+
+    The active driver is, in this order: the one of the innermost `use`, the one given to `set_active`, the one that
+    the variable PODIUM_BACKEND names, and the one with the highest priority among those that can run here. A backend
+    that was named is the only one that is looked at, and is never replaced: if it cannot run, that is an error.
+
+    All methods can be called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = ImportAwareLock()
+        self._used: ContextVar[Driver | None] = ContextVar("podium_use", default=None)
+        self._set: Driver | None = None
+        self._remembered: tuple[str | None, Driver] | None = None
+        self._warned: set[str] = set()
+        self._proxy = LazyProxy(self)
+
+    @property
+    def active(self) -> Driver:
+        """The active driver, or a `LazyProxy` that stands for it until it has been chosen.
+
+        Reading this chooses nothing and never fails.
+        """
+        chosen = self.chosen()
+        return cast("Driver", self._proxy) if chosen is None else chosen
+
+    @active.setter
+    def active(self, value: object) -> NoReturn:
+        raise AttributeError(
+            "podium.driver.active cannot be assigned: others keep what they have read from it. "
+            "Call podium.driver.set_active(...), or use `with podium.use(...)`"
+        )
+
+    def chosen(self) -> Driver | None:
+        """Return the active driver if it has been chosen already; chooses nothing."""
+        if (used := self._used.get()) is not None:
+            return used
+        if self._set is not None:
+            return self._set
+        remembered = self._remembered
+        if remembered is not None and remembered[0] == _settings.backend():
+            return remembered[1]
+        return None
+
+    def resolve(self, name: str | None = None) -> Driver:
+        """Return the active driver, choosing it if need be; with a name, that backend's driver if it can run here.
+
+        Raises `UnknownBackendError` or `InactiveBackendError` for a backend that was named, and otherwise
+        `NoActiveBackendError` or `AmbiguousBackendError`. Warns once with `PodiumWarning` where a broken backend was
+        passed over.
+        """
+        if name is not None:
+            return self._selection.named(name, "podium.driver.resolve")
+        if (chosen := self.chosen()) is not None:
+            return chosen
+        with self._lock.turn():
+            if (chosen := self.chosen()) is not None:
+                return chosen
+            variable = _settings.backend()
+            choice = self._choose(variable)
+            if choice.final:
+                self._remembered = (variable, choice.driver)
+        self._warn(choice)
+        return choice.driver
+
+    def get(self, name: str) -> Driver:
+        """Return the driver of a backend by name, whether it can run here or not: it may still be able to compile.
+
+        Raises `UnknownBackendError`, and `InactiveBackendError` if its plug-in is broken.
+        """
+        return self._selection.named(name, "podium.driver.get", probing=False)
+
+    def preferred(self) -> str | None:
+        """Return the name of the backend that `resolve` would give; None if it would fail. Keeps nothing."""
+        try:
+            chosen = self.chosen()
+            return (self._choose(_settings.backend()).driver if chosen is None else chosen).name
+        except PodiumError:
+            return None
+
+    def backends(self) -> list[Backend]:
+        """Return all backends that are installed or registered, the broken ones included, sorted by name."""
+        return self._selection.discovery.backends()
+
+    def set_active(self, choice: str | Driver | None) -> None:
+        """Make a backend, by name, or a driver the active one of this process; None takes that back.
+
+        Raises `UnknownBackendError` or `InactiveBackendError`, and then changes nothing.
+        """
+        self._set = None if choice is None else self._checked(choice, "set_active")
+
+    def reset_active(self) -> None:
+        """Forget what `set_active` was given and what was chosen automatically; `use` stays in force."""
+        with self._lock.turn():
+            self._set = self._remembered = None
+
+    @contextmanager
+    def use(self, choice: str | Driver) -> Iterator[Driver]:
+        """Make a backend, by name, or a driver the active one inside a ``with`` block.
+
+        It holds for the code in the block and for asyncio tasks started there, and neither for other threads nor for
+        threads started in the block: use it again in those. Blocks can be nested.
+
+        Raises `UnknownBackendError` or `InactiveBackendError` on entry.
+        """
+        chosen = self._checked(choice, "podium.use")
+        outer = self._used.get()
+        self._used.set(chosen)
+        try:
+            yield chosen
+        finally:
+            self._used.set(outer)
+
+    def register(self, driver_class: type[Driver]) -> type[Driver]:
+        """Add a backend that no distribution provides, by its driver class; returns the class.
+
+        Raises `PluginError` if the class is no usable driver or its name is taken.
+        """
+        with self._lock.turn():
+            self._selection.discovery.register(driver_class)
+            self._remembered = None
+        return driver_class
+
+    def unregister(self, name: str) -> None:
+        """Remove a backend that was given to `register`, and forget the choice of it."""
+        with self._lock.turn():
+            driver_class = self._selection.discovery.unregister(name)
+            self._selection.forget(driver_class)
+            self._remembered = None
+            if type(self._set) is driver_class:
+                self._set = None
+
+    def rediscover(self) -> None:
+        """Look for backends anew: what was installed, removed or mended since the first look is seen.
+
+        Modules that are imported stay so; a plug-in whose import failed is imported again.
+        """
+        with self._lock.turn():
+            self._selection.discovery.rediscover()
+            self._remembered = None
+            self._warned.clear()
+
+    def describe(self) -> str:
+        """Name the active driver, or say that there is none yet; chooses nothing."""
+        chosen = self.chosen()
+        return "not chosen yet" if chosen is None else chosen.name
+
+    def __repr__(self) -> str:
+        return f"<podium.driver: {self.describe()}>"
+
+    def __reduce__(self) -> str:
+        return "driver_config"
+
+    @property
+    def _selection(self) -> Selection:
+        made: Selection | None = self.__dict__.get("_made_selection")
+        if made is None:
+            from podium._selection import Selection
+
+            made = self.__dict__.setdefault("_made_selection", Selection(self._lock))
+        return made
+
+    def _checked(self, choice: object, chosen_by: str) -> Driver:
+        if isinstance(choice, str):
+            return self._selection.named(choice, chosen_by)
+        if isinstance(choice, LazyProxy):
+            return choice._config.resolve()
+        return self._selection.given(choice, chosen_by)
+
+    def _choose(self, variable: str | None) -> Choice:
+        if variable is None:
+            return self._selection.automatic()
+        from podium._selection import Choice
+
+        return Choice(self._selection.named(variable, "PODIUM_BACKEND"))
+
+    def _warn(self, choice: Choice) -> None:
+        broken = {name: text for name, text in choice.broken.items() if name not in self._warned}
+        if not broken:
+            return
+        self._warned.update(broken)
+        from warnings import warn
+
+        warn(
+            f"podium uses backend {choice.driver.name!r}, because what would come before it is broken: "
+            f"{'; '.join(broken.values())}. Repair or remove that, "
+            f"or leave it out with PODIUM_DISABLED_PLUGINS={','.join(broken)}",
+            PodiumWarning,
+            stacklevel=frames_of_podium(),
+        )
+
+
+driver_config = DriverConfig()
+"""What programs know as `podium.driver`."""
+
+
+def _proxy_of_this_process() -> LazyProxy:
+    return driver_config._proxy

@@ -1,0 +1,191 @@
+"""Loading of one plug-in: import, version of the plug-in API, hooks, and the driver class that it returns.
+
+Whatever a plug-in does wrong becomes a `PluginFailure`, whose text is the reason and whose cause is the error itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
+
+from podium._entry_points import EntryPoint
+from podium._import_aware_lock import modules_being_imported
+
+if TYPE_CHECKING:
+    import pluggy
+
+    from podium.backend import Driver
+
+__all__ = [
+    "SUPPORTED_API_VERSIONS",
+    "NotReady",
+    "PluginFailure",
+    "failure_text",
+    "guarded",
+    "load_driver_class",
+    "stated_api",
+    "unfit",
+]
+
+T = TypeVar("T")
+
+SUPPORTED_API_VERSIONS = frozenset({1})
+"""The versions of the plug-in API that this podium can work with."""
+
+UNDER_WAY = ("circular import", "_DeadlockError")
+"""What the import system says when it cannot wait for an import that is under way, in this thread or in two."""
+
+
+class PluginFailure(Exception):
+    """Why a plug-in cannot be used, in one line; its cause is the plug-in's own error, if there was one."""
+
+    @property
+    def traceback(self) -> str | None:
+        """The full text of the plug-in's own error."""
+        if self.__cause__ is None:
+            return None
+        from traceback import format_exception
+
+        return "".join(format_exception(self.__cause__))
+
+
+class NotReady(PluginFailure):
+    """It is too early to ask the plug-in: it is being imported, or being asked, further up in the calling thread."""
+
+
+def failure_text(error: BaseException) -> str:
+    """Put an error into one line: its type and text, and those of the errors that it replaced."""
+    texts: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        try:
+            text = " ".join(str(current).split())
+        except Exception:  # an error of a plug-in may fail to say what it is
+            text = "(the text of this error cannot be shown)"
+        texts.append(f"{type(current).__name__}: {text}" if text else type(current).__name__)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return " <- ".join(texts)
+
+
+def guarded(doing: str, action: Callable[[], T], package: str | None = None) -> T:
+    """Call code of a plug-in; everything that it raises, but for an interrupt by the user, is a `PluginFailure`.
+
+    That includes what is no `Exception`: a plug-in that calls `sys.exit` must not end the program.
+    """
+    try:
+        return action()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        text = failure_text(error)
+        if isinstance(error, ModuleNotFoundError) and error.name and package:
+            if error.name.partition(".")[0] == package:
+                reason = f"its package is not importable: {text}"
+            else:
+                reason = f"it needs {error.name!r}, which cannot be found: {text}"
+        else:
+            reason = f"{doing} failed: {text}"
+        if any(sign in text for sign in UNDER_WAY) and modules_being_imported():
+            raise NotReady(f"it cannot be used before this import is done: {text}") from error
+        raise PluginFailure(reason) from error
+
+
+def stated_api(module: str) -> int | None:
+    """Return the version of the plug-in API that a module states, if it is imported and states one."""
+    version = vars(sys.modules[module]).get("PODIUM_API") if module in sys.modules else None
+    return version if isinstance(version, int) and not isinstance(version, bool) else None
+
+
+def load_driver_class(entry: EntryPoint) -> type[Driver]:
+    """Import the module of an entry point and return the driver class that its hook returns.
+
+    Raises `PluginFailure`; nothing of a plug-in that fails stays registered anywhere.
+    """
+    name = entry.module
+    if not name or not all(part.isidentifier() for part in name.split(".")):
+        line = f"{entry.name} = {entry.value}" if entry.value else entry.name
+        raise PluginFailure(f"its entry point {line!r} does not name a module")
+    package = name.partition(".")[0]
+    if any((name + ".").startswith(module + ".") for module in modules_being_imported()):
+        raise NotReady(f"{name} is being imported")
+    module = guarded(f"importing {name}", lambda: import_module(name), package)
+    _check_api(module, entry)
+    hook = _hook(module, entry)
+    driver_classes: list[type[Driver]] = guarded("podium_register_driver()", hook, package)
+    driver_class = driver_classes[0] if driver_classes else None
+    if (reason := guarded("looking at its driver class", lambda: unfit(driver_class, entry.name))) is not None:
+        raise PluginFailure(f"podium_register_driver() returned {reason}")
+    return driver_classes[0]
+
+
+def _check_api(module: ModuleType, entry: EntryPoint) -> None:
+    stated = vars(module).get("PODIUM_API")
+    version = stated_api(module.__name__)
+    if version in SUPPORTED_API_VERSIONS:
+        return
+    from podium._version import __version__
+
+    supported = " and ".join(map(str, sorted(SUPPORTED_API_VERSIONS)))
+    speaks = f"podium {__version__} speaks plug-in API {supported}"
+    if version is None:
+        said = "states no PODIUM_API" if stated is None else f"states {stated!r} as PODIUM_API, which is no integer"
+        raise PluginFailure(f"{module.__name__} {said}; {speaks}. Upgrade {entry.distribution}")
+    behind = "podium" if version > max(SUPPORTED_API_VERSIONS) else entry.distribution
+    raise PluginFailure(
+        f"{entry.distribution} {entry.version} speaks plug-in API {version}, but {speaks}. Upgrade {behind}"
+    )
+
+
+def _hook(module: ModuleType, entry: EntryPoint) -> pluggy.HookCaller:
+    """Return the caller of a plug-in's hook.
+
+    Each plug-in has a plug-in manager of its own, so that one that fails half-way through leaves nothing behind, and
+    one plug-in's hooks never see another's calls.
+    """
+    import pluggy
+
+    from podium import hookspecs
+
+    plugins = pluggy.PluginManager(hookspecs.PROJECT)
+    plugins.add_hookspecs(hookspecs)
+    guarded("registering its hooks", lambda: plugins.register(module, entry.name))
+    for caller in plugins.get_hookcallers(module) or ():
+        if not caller.has_spec() and not all(found.optionalhook for found in caller.get_hookimpls()):
+            raise PluginFailure(
+                f"{module.__name__} implements {caller.name}, which is no hook of podium; "
+                f"did you mean podium_register_driver?"
+            )
+    hook = plugins.hook.podium_register_driver
+    found = hook.get_hookimpls()
+    if not found:
+        unmarked = "podium_register_driver" in vars(module)
+        said = "does not mark podium_register_driver with @hookimpl" if unmarked else "has no podium_register_driver"
+        raise PluginFailure(f"{module.__name__} {said}")
+    if len(found) > 1 or found[0].hookwrapper or found[0].wrapper:
+        raise PluginFailure(f"{module.__name__} must have one podium_register_driver, which is no wrapper")
+    return hook
+
+
+def unfit(driver_class: object, name: str) -> str | None:
+    """Say what is wrong with the driver class of a backend; None if nothing is."""
+    from podium.backend import Driver, Launcher
+
+    if not isinstance(driver_class, type) or not issubclass(driver_class, Driver):
+        return f"{driver_class!r}, which is not a subclass of podium.backend.Driver"
+    if missing := sorted(driver_class.__abstractmethods__):
+        return f"{driver_class.__name__}, which lacks {', '.join(missing)}"
+    stated = {key: getattr(driver_class, key, None) for key in ("name", "priority", "launcher_cls", "dlpack_devices")}
+    if absent := [key for key, value in stated.items() if value is None]:
+        return f"{driver_class.__name__}, which does not set {', '.join(absent)}"
+    if stated["name"] != name:
+        return f"{driver_class.__name__}, whose name is {stated['name']!r} and not {name!r}, as the backend's is"
+    if not isinstance(stated["priority"], int) or isinstance(stated["priority"], bool):
+        return f"{driver_class.__name__}, whose priority is {stated['priority']!r}, which is no integer"
+    if not isinstance(stated["launcher_cls"], type) or not issubclass(stated["launcher_cls"], Launcher):
+        return f"{driver_class.__name__}, whose launcher_cls {stated['launcher_cls']!r} is no subclass of Launcher"
+    return None

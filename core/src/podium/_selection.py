@@ -1,0 +1,126 @@
+"""Choosing among the backends: the one that was named, or the best of those that can run here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from podium._plugin_loading import PluginFailure, guarded
+from podium._plugins import Backend, Discovery, Probe, probe
+from podium.errors import AmbiguousBackendError, InactiveBackendError, NoActiveBackendError, UnknownBackendError
+
+if TYPE_CHECKING:
+    from podium._import_aware_lock import ImportAwareLock
+    from podium.backend import Driver
+
+__all__ = ["Choice", "Selection"]
+
+UNKNOWN_PRIORITY = 100
+"""What a backend counts as that failed before it could state its priority: a GPU, whose loss is worth a warning."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A driver that was chosen, and the backends that were passed over, each with what speaks against it."""
+
+    driver: Driver
+    passed_over: tuple[tuple[Backend, Probe], ...] = ()
+
+    @property
+    def final(self) -> bool:
+        """Whether every backend was ready to be asked."""
+        return all(answer.state != "unready" for _, answer in self.passed_over)
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """What was passed over because it is broken, though it would have come before the driver: name and text."""
+        return {
+            backend.name: f"{backend.name} ({backend.distribution}): {answer.reason}"
+            for backend, answer in self.passed_over
+            if answer.state == "failed" and _priority(backend) > self.driver.priority
+        }
+
+
+class Selection:
+    """Chooses drivers, and keeps the one instance of each."""
+
+    def __init__(self, lock: ImportAwareLock) -> None:
+        self.discovery = Discovery(lock)
+        self._lock = lock
+        self._instances: dict[type[Driver], Driver] = {}
+
+    def automatic(self) -> Choice:
+        """Choose the active backend with the highest priority.
+
+        Levels of priority are looked at from the top, and no further than to the first with an active backend. Raises
+        `AmbiguousBackendError` if there are two on it, `NoActiveBackendError` if none is active at all.
+        """
+        backends = self.discovery.backends()
+        passed_over = [(backend, backend.probe()) for backend in backends if backend.driver_class is None]
+        ready = sorted((backend for backend in backends if backend.driver_class), key=_priority, reverse=True)
+        for priority, level in groupby(ready, key=_priority):
+            probed = [(backend, backend.probe()) for backend in level]
+            active = [backend for backend, answer in probed if answer.state == "active"]
+            if len(active) > 1:
+                raise AmbiguousBackendError([backend.name for backend in active], priority)
+            passed_over += [(backend, answer) for backend, answer in probed if answer.state != "active"]
+            for backend in active:
+                try:
+                    return Choice(self._instance(backend), tuple(passed_over))
+                except PluginFailure as failure:
+                    passed_over.append((backend, Probe("failed", str(failure), failure.traceback)))
+        passed_over.sort(key=lambda pair: pair[0].name)
+        raise NoActiveBackendError(
+            {backend.name: (backend.distribution, answer.reason or "") for backend, answer in passed_over}
+        )
+
+    def named(self, name: str, chosen_by: str, *, probing: bool = True) -> Driver:
+        """Return the driver of a backend that was named, and look at no other.
+
+        Without `probing` it need not be able to run here. Raises `UnknownBackendError` or `InactiveBackendError`.
+        """
+        backend = self.discovery.backend(name)
+        if backend is None:
+            from difflib import get_close_matches
+
+            known = self.discovery.names()
+            close = get_close_matches(name.lower(), known, n=1)
+            raise UnknownBackendError(name, known, close[0] if close else None)
+        reason = backend.reason() if probing else backend.failure
+        if reason is not None:
+            raise InactiveBackendError(name, reason, chosen_by)
+        try:
+            return self._instance(backend)
+        except PluginFailure as failure:
+            raise InactiveBackendError(name, str(failure), chosen_by) from (failure.__cause__ or failure)
+
+    def given(self, driver: object, chosen_by: str) -> Driver:
+        """Return a driver that the user made. Raises `InactiveBackendError` if it cannot run here."""
+        from podium.backend import Driver
+
+        if not isinstance(driver, Driver):
+            raise TypeError(f"{chosen_by} takes the name of a backend or a driver, not {driver!r}")
+        if (reason := probe(type(driver)).reason) is not None:
+            raise InactiveBackendError(driver.name, reason, chosen_by)
+        return driver
+
+    def forget(self, driver_class: type[Driver]) -> None:
+        """Forget the instance of a driver class."""
+        self._instances.pop(driver_class, None)
+
+    def _instance(self, backend: Backend) -> Driver:
+        driver_class = backend.driver_class
+        if driver_class is None:
+            raise PluginFailure(backend.failure)
+        if (instance := self._instances.get(driver_class)) is not None:
+            return instance
+        with self._lock.turn():
+            if (instance := self._instances.get(driver_class)) is not None:
+                return instance
+            made = guarded(f"{driver_class.__name__}()", driver_class)
+            return self._instances.setdefault(driver_class, made)
+
+
+def _priority(backend: Backend) -> int:
+    return UNKNOWN_PRIORITY if backend.priority is None else backend.priority
