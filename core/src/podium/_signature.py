@@ -230,10 +230,12 @@ class Signature:
 
     @property
     def types(self) -> tuple[Type, ...]:
+        """The types of the parameters, in order."""
         return tuple(parameter.type for parameter in self.parameters)
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the parameters, in order."""
         return tuple(parameter.name for parameter in self.parameters)
 
     @property

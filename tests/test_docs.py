@@ -1,0 +1,324 @@
+"""The documentation: its snippets run, its links lead somewhere, and it names everything that users can.
+
+Before a fence may stand, as a comment on a line of its own: ``run`` (a shell snippet that is executed), ``file: NAME``
+(the text is written to that file for the snippets of the page), ``from: FILE`` (an excerpt of a file of the repository)
+or ``not run: REASON`` (a Python snippet that cannot run here). A ``text`` fence that follows a Python one is what that
+one prints; ``...`` in it stands for anything.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_page import ROOT, Page, all_pages
+
+import podium.hookspecs
+from podium import _settings
+
+PAGES = all_pages()
+PUBLIC_MODULES = ("podium", "podium.backend", "podium.errors", "podium.testing")
+
+RUNNER = """
+import contextlib, doctest, io, json, sys
+page, blocks = json.loads(sys.stdin.read())
+names = {"__name__": "__main__"}
+for line, code, expected in blocks:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile("\\n" * (line - 1) + code, page, "exec"), names)
+    if expected is not None and not doctest.OutputChecker().check_output(expected, out.getvalue(), doctest.ELLIPSIS):
+        sys.exit(f"{page}:{line} prints\\n{out.getvalue()}instead of\\n{expected}")
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache for all pages, so that what two of them compile is compiled once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def environment(cache: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PODIUM_")}
+    kept["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
+    return {**kept, "PODIUM_BACKEND": "cpu", "PODIUM_CACHE_DIR": str(cache), "COLUMNS": "120"}
+
+
+def page(name: str) -> Page:
+    return next(each for each in PAGES if each.name == name)
+
+
+def write_files(of: Page, folder: Path) -> None:
+    for fence in of.fences:
+        if fence.mark.startswith("file: "):
+            path = folder / fence.mark.removeprefix("file: ")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(fence.text, encoding="utf-8")
+
+
+def snippets(of: Page) -> list[tuple[int, str, str | None]]:
+    blocks: list[tuple[int, str, str | None]] = []
+    for index, fence in enumerate(of.fences):
+        if fence.language != "python" or fence.mark.startswith(("not run: ", "file: ", "from: ")):
+            continue
+        after = of.fences[index + 1] if index + 1 < len(of.fences) else None
+        expected = after.text if after is not None and after.language == "text" and after.follows else None
+        blocks.append((fence.line, fence.text, expected))
+    return blocks
+
+
+@pytest.mark.parametrize("name", [each.name for each in PAGES if snippets(each)])
+def test_python_snippets_run(name: str, tmp_path: Path, cache: Path) -> None:
+    """The Python snippets of a page run in order, as one program, and print what the page says."""
+    write_files(page(name), tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUNNER],
+        input=json.dumps([name, snippets(page(name))]),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(cache),
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", [each.name for each in PAGES if any(fence.mark == "run" for fence in each.fences)])
+def test_shell_snippets_run(name: str, tmp_path: Path, cache: Path) -> None:
+    """The shell snippets that are marked so run in order, in one folder, without an error."""
+    write_files(page(name), tmp_path)
+    for fence in page(name).fences:
+        if fence.mark != "run":
+            continue
+        assert fence.language == "sh"
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", fence.text],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment(cache),
+            timeout=600,
+        )
+        assert done.returncode == 0, f"{name}:{fence.line}\n{done.stdout}{done.stderr}"
+
+
+def test_fences_are_marked_in_known_ways() -> None:
+    """A mistyped mark would silently switch a snippet off."""
+    known = re.compile(r"run|(file|from): [\w./-]+|not run: .{10,}|ci: (demo|test)|layers|end of layers|released versions")
+    for each in PAGES:
+        marks = [fence.mark for fence in each.fences if fence.mark]
+        assert [mark for mark in marks if not known.fullmatch(mark)] == [], each.name
+        loose = [mark for mark in re.findall(r"^<!-- (.*) -->$", each.prose, re.MULTILINE) if not known.fullmatch(mark)]
+        assert loose == [], each.name
+
+
+def test_excerpts_are_in_their_files() -> None:
+    """A fence that says from which file it is has the very lines of that file."""
+    excerpts = [(each, fence) for each in PAGES for fence in each.fences if fence.mark.startswith("from: ")]
+    assert excerpts
+    for each, fence in excerpts:
+        text = (ROOT / fence.mark.removeprefix("from: ")).read_text(encoding="utf-8")
+        assert fence.text in text, f"{each.name}:{fence.line}"
+
+
+@pytest.mark.parametrize("name", [each.name for each in PAGES])
+def test_links_lead_somewhere(name: str) -> None:
+    """A link to a file of this repository finds the file, and the heading if it names one."""
+    for target in page(name).links:
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page(name).path.parent / file).resolve() if file else page(name).path
+        assert path.exists(), f"{name}: {target}"
+        if anchor:
+            assert anchor in Page(path).anchors, f"{name}: {target}"
+
+
+def test_every_page_is_linked_from_the_index() -> None:
+    """A reader who starts at docs/index.md or README.md finds every page."""
+    start = [ROOT / "README.md", ROOT / "docs" / "index.md"]
+    found, pending = set(start), list(start)
+    while pending:
+        current = Page(pending.pop())
+        for target in current.links:
+            path = (current.path.parent / target.partition("#")[0]).resolve()
+            if path.suffix == ".md" and path.is_file() and path not in found:
+                found.add(path)
+                pending.append(path)
+    fragments = ROOT / "docs" / "changelog"
+    missing = [each.name for each in PAGES if each.path not in found and each.path.parent != fragments]
+    assert missing == []
+
+
+@pytest.mark.parametrize("module_name", PUBLIC_MODULES)
+def test_every_public_name_is_in_the_reference(module_name: str) -> None:
+    """docs/reference.md names everything that the public modules export."""
+    text = page("docs/reference.md").prose
+    module = importlib.import_module(module_name)
+    section = text.partition(f"\n## `{module_name}`")[2].partition("\n## ")[0]
+    documented = set(re.findall(r"`(?:podium\.)?(\w+)", section))
+    assert sorted(set(module.__all__) - {"__version__"} - documented) == []
+
+
+def test_members_of_public_classes_are_in_the_reference() -> None:
+    """docs/reference.md names the methods and attributes that users call on podium's objects."""
+    import podium
+
+    text = page("docs/reference.md").prose
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", text))))
+    missing = [
+        f"{kind.__name__}.{member}"
+        for kind in (podium.Kernel, podium.Module, podium.Array, podium.ObjectCode, podium.LaunchConfig, podium.Signature,
+                     podium.Target, podium.Device, podium.Options, podium.Program, type(podium.driver))
+        for member in {*vars(kind), *getattr(kind, "__dataclass_fields__", ()), *getattr(kind, "__annotations__", ())}
+        if not member.startswith("_") and member not in words and member != "entry_name"
+    ]  # fmt: skip
+    assert sorted(missing) == []
+
+
+def test_the_reference_names_nothing_that_is_not_there() -> None:
+    """Whatever a page calls podium.NAME exists."""
+    import podium
+
+    for each in PAGES:
+        code = " ".join(re.findall(r"`([^`\n]+)`", each.prose)) + " ".join(fence.text for fence in each.fences)
+        for path in re.findall(r"\bpodium((?:\.[a-zA-Z]\w*)+)", code):
+            value: object = podium
+            for part in path.strip(".").split("."):
+                if inspect.ismodule(value) and not hasattr(value, part):
+                    value = importlib.import_module(f"{value.__name__}.{part}")
+                elif isinstance(value, type(podium.driver)) and part == "active":
+                    break
+                else:
+                    value = getattr(value, part)
+
+
+def test_every_variable_is_documented() -> None:
+    """docs/reference.md has each environment variable, and no page names one that is not there."""
+    text = page("docs/reference.md").prose
+    rows = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert set(_settings.VARIABLES) <= rows
+    shipped = [path for folder in ("core/src", "backends") for path in (ROOT / folder).rglob("*")]
+    in_code = " ".join(path.read_text(encoding="utf-8") for path in shipped if path.suffix in (".h", ".c", ".in"))
+    for each in PAGES:
+        for name in re.findall(r"\bPODIUM_[A-Z_]+\b", each.text):
+            known = name in _settings.VARIABLES or name in in_code or name == "PODIUM_API"
+            assert known, f"{each.name} names {name}, which does not exist"
+
+
+def test_every_error_has_a_remedy() -> None:
+    """docs/troubleshooting.md has a heading for each error of podium.errors."""
+    errors = importlib.import_module("podium.errors")
+    text = page("docs/troubleshooting.md").prose
+    headings = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^#+ .*$", text, re.MULTILINE))))
+    named = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
+    plain = {"Diagnostic"}
+    assert sorted(named - headings - plain) == []
+    assert sorted(headings & {name for name in headings if name.endswith(("Error", "Warning"))} - named) == []
+
+
+def test_the_error_tree_in_the_docstring_is_the_tree() -> None:
+    """The tree drawn in podium.errors has each class under the class that it derives from."""
+    errors = importlib.import_module("podium.errors")
+    stack: list[tuple[int, str]] = []
+    drawn: dict[str, str | None] = {}
+    for line in (errors.__doc__ or "").splitlines():
+        if match := re.match(r"^    ([│├└─ ]*)(\w+(?:Error))\b", line):
+            depth, name = len(match[1]), match[2]
+            while stack and stack[-1][0] >= depth:
+                stack.pop()
+            drawn[name] = stack[-1][1] if stack else None
+            stack.append((depth, name))
+    kinds = {
+        name: getattr(errors, name)
+        for name in errors.__all__
+        if isinstance(getattr(errors, name), type) and issubclass(getattr(errors, name), errors.PodiumError)
+    }
+    assert set(drawn) == set(kinds)
+    for name, parent in drawn.items():
+        assert parent is None or kinds[name].__bases__[0] is kinds[parent], name
+
+
+def test_every_hook_and_every_driver_method_is_documented() -> None:
+    """docs/write-a-backend.md has each plug-in hook with its arguments and each member of Driver."""
+    text = page("docs/write-a-backend.md").prose
+    for name, function in vars(podium.hookspecs).items():
+        if name.startswith("podium_"):
+            arguments = ", ".join(inspect.signature(function).parameters)
+            assert f"{name}({arguments})" in text, name
+    from podium.backend import Driver
+
+    members = {name for name in {*vars(Driver), *Driver.__annotations__} if not name.startswith("_")}
+    documented = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", text))))
+    assert sorted(members - documented) == []
+
+
+def test_launch_hooks_are_documented() -> None:
+    """The page on hooks has each chain and each field of the events."""
+    from podium import _hooks
+
+    text = page("docs/how-to/hooks-and-traces.md").prose
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", text))))
+    chains = {name for name, value in vars(_hooks.hooks).items() if isinstance(value, _hooks.Chain)}
+    events = (_hooks.LaunchEvent, _hooks.CompileEvent, _hooks.LoadEvent, _hooks.ArgumentInfo)
+    fields = {field for event in events for field in event.__dataclass_fields__}
+    assert sorted((chains | fields) - words) == []
+
+
+def test_docstring_examples_run(tmp_path: Path, cache: Path) -> None:
+    """The examples in the docstrings of the core give what they say."""
+    code = (
+        "import doctest, importlib, pkgutil, sys, podium\n"
+        "names = ['podium', *(each.name for each in pkgutil.iter_modules(podium.__path__, 'podium.'))]\n"
+        "failed = [name for name in names if name != 'podium.__main__'\n"
+        "          and doctest.testmod(importlib.import_module(name)).failed]\n"
+        "sys.exit(bool(failed))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment(cache), timeout=600
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_readme_has_the_two_commands() -> None:
+    """README.md has one command that runs the demo and one that runs the tests; .ci/run takes them from there."""
+    readme = page("README.md")
+    commands = {fence.mark: fence.text for fence in readme.fences if fence.mark.startswith("ci: ")}
+    assert set(commands) == {"ci: demo", "ci: test"}
+    assert commands["ci: demo"].rstrip().endswith("podium demo")
+    assert commands["ci: test"].rstrip().endswith("pytest")
+    assert len(readme.text.splitlines()) <= 90
+
+
+def test_the_examples_are_runnable_programs(tmp_path: Path, cache: Path) -> None:
+    """Every program in examples/ runs to its end."""
+    programs = sorted((ROOT / "examples").glob("*.py"))
+    assert programs
+    for program in programs:
+        shutil.copy(program, tmp_path)
+        done = subprocess.run(
+            [sys.executable, "-W", "error", program.name],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment(cache),
+            timeout=600,
+        )
+        assert done.returncode == 0, f"{program.name}\n{done.stdout}{done.stderr}"
+        assert doctest.OutputChecker().check_output(expected_output(program), done.stdout, doctest.ELLIPSIS), done.stdout
+
+
+def expected_output(program: Path) -> str:
+    """Read what an example says at its end that it prints."""
+    lines = program.read_text(encoding="utf-8").rstrip().splitlines()
+    start = lines.index("# It prints:")
+    return "".join(line.removeprefix("#").removeprefix(" ") + "\n" for line in lines[start + 1 :])
