@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from podium import _state
@@ -48,7 +49,7 @@ class Binding:
         except TypeError:  # a list in the key
             hashable = False
         launch = self._make(key)
-        if hashable and isinstance(launch, Launch):
+        if hashable and isinstance(launch, Launch) and _is_value(key):
             self._remember(key, launch)
         return launch
 
@@ -81,7 +82,18 @@ class Binding:
         grid, block = key
         if callable(grid):
             return DynamicLaunch(self, grid, block)
-        return Launch(self, LaunchConfig(grid, block))
+        launcher = self.launcher  # what compiled code says of its launches holds where the caller says nothing
+        return Launch(
+            self,
+            LaunchConfig(
+                grid,
+                block,
+                cluster=launcher.cluster,
+                shared=launcher.shared,
+                cooperative=launcher.cooperative,
+                dependent=launcher.dependent,
+            ),
+        )
 
     def order(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Put arguments given by name behind those given by position. Raises `ArgumentCountError`."""
@@ -143,7 +155,7 @@ class Binding:
         with self._lock:
             function = self._functions.get(device)
             if function is None:
-                function = self._functions[device] = self._load(description)
+                function = self._load(description)
             return function
 
     def _load(self, device: Device) -> Function:
@@ -155,7 +167,7 @@ class Binding:
                 kernel=self.name,
                 backend=self.driver.name,
             )
-        size = sum(parameter.type.size for parameter in self.launcher.signature.passed)
+        size = self.launcher.parameter_bytes
         if size > device.max_parameter_bytes:
             raise LoadError(
                 f"{self.name}: its parameters have {size} bytes, {device.name} takes {device.max_parameter_bytes}; "
@@ -164,7 +176,8 @@ class Binding:
                 backend=self.driver.name,
             )
         start = time.perf_counter()
-        function = self.driver.load(code, self.kernel.entry_name, device.index)
+        # kept before anything else can fail, so that it is unloaded some day
+        function = self._functions[device.index] = self.driver.load(code, self.kernel.entry_name, device.index)
         if not self.driver.fork_safe:
             _state.used(self.driver.name)
         for hook in hooks.load.functions():
@@ -175,3 +188,10 @@ class Binding:
         """Let every launch ask for its function again, since the loaded ones are about to be released."""
         self.epoch += 1
         self.launcher.forget()
+
+
+def _is_value(key: Any) -> bool:
+    """Tell whether a key is made of what never changes; other hashable things may mean another grid the next time."""
+    if isinstance(key, tuple):
+        return all(map(_is_value, key))
+    return isinstance(key, (Integral, LaunchConfig))

@@ -71,7 +71,7 @@ def _normalise(key: Any, signature: Signature, paths: list[tuple[int, ...]]) -> 
             path for path, name in zip(paths, signature.names) if name == key or name.startswith(f"{key}.")
         ]
     else:
-        prefix = (key,) if isinstance(key, int) else tuple(key)
+        prefix = tuple(key) if isinstance(key, (tuple, list)) else (key,)
         found = [path for path in paths if path[: len(prefix)] == prefix]
     if not found:
         raise SignatureError(f"The constant {key!r} is none of the parameters: {signature}")

@@ -9,10 +9,10 @@ import os
 import queue
 import threading
 import warnings
-from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
+from podium._caller import frames_of_podium
 from podium._extension import build_extension, read_file
 from podium._fork import ForkSafeLock
 from podium._launcher_source import launcher_source
@@ -118,15 +118,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-@lru_cache(maxsize=1)
-def _notice_once(text: str) -> None:
-    warnings.warn(text, PodiumWarning, stacklevel=6)
+_noticed = False
 
 
 def _notice(failure: PodiumError) -> None:
-    if _notice_once.cache_info().currsize == 0:
-        what = "is no working C compiler" if isinstance(failure, ToolchainError) else "was a problem building it"
-        _notice_once(
-            f"Launches stay on the interpreted level, which is slower and does the same: there {what} for the generated "
-            f"one. {failure} (PODIUM_LAUNCHER=interpreted silences this)"
-        )
+    global _noticed
+    if _noticed:
+        return
+    _noticed = True  # before the warning, which may be raised as an error: once is enough then, too
+    what = "is no working C compiler" if isinstance(failure, ToolchainError) else "was a problem building it"
+    warnings.warn(
+        f"Launches stay on the interpreted level, which is slower and does the same: there {what} for the generated "
+        f"one. {failure} (PODIUM_LAUNCHER=interpreted silences this)",
+        PodiumWarning,
+        stacklevel=frames_of_podium(),
+    )

@@ -123,7 +123,8 @@ class Chain(Generic[_Event]):
 class Hooks:
     """The four chains. `enter` is called in order, `exit` in reverse order; both with the same `LaunchEvent`.
 
-    An exception in an enter hook stops the launch; the exit hooks run in any case.
+    An exception in an enter hook stops the launch; the exit hooks all run in any case. An exception in one of
+    them has the one before it, if there was one, as its context.
     """
 
     def __init__(self) -> None:
@@ -144,8 +145,17 @@ class Hooks:
             raise
         finally:
             event.seconds = time.perf_counter() - start
-            for function in reversed(self.exit.functions()):
-                function(event)
+            self._leave(event, list(self.exit.functions()))
+
+    def _leave(self, event: LaunchEvent, functions: list[Callable[[LaunchEvent], object]]) -> None:
+        """Call the exit hooks from the last to the first, each even if those before it raised."""
+        while functions:
+            try:
+                functions.pop()(event)
+            except BaseException as error:
+                event.error = event.error or error
+                self._leave(event, functions)
+                raise
 
     def _changed(self) -> None:
         _state.attend(_state.HOOKS, self.enter.any() or self.exit.any())

@@ -81,9 +81,14 @@ class Launch:
         self._prepared[device] = handle
         return handle
 
+    def _fits_in_c(self) -> bool:
+        config = self.config
+        return max(*config.grid, *config.block, *config.cluster) < 1 << 32 and config.shared < 1 << 63
+
     def _promote(self) -> bool:
         launcher = self.binding.launcher
-        if not launcher.promote():
+        # the generated one knows no attributes of backends, and has C integers; what is over them is over every limit
+        if self.config.attributes or not self._fits_in_c() or not launcher.promote():
             return False
         self._generated = launcher.bind(self)
         self.binding.replace(self, self._generated)

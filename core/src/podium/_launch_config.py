@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
+from podium._arguments import describe
 from podium.errors import LaunchConfigError
 
 __all__ = ["AXES", "Dim3", "LaunchConfig", "dim3"]
@@ -18,16 +20,19 @@ def dim3(value: int | Iterable[int], what: str) -> Dim3:
     """Read a grid, a block or a cluster: an int, or one to three of them. Raises `LaunchConfigError`."""
     if isinstance(value, (str, bytes)):
         raise LaunchConfigError(f"{what} must be one to three integers, not {value!r}", axis=what, value=value)
-    sizes = tuple(value) if isinstance(value, Iterable) else (value,)
+    try:
+        sizes = tuple(islice(value, 4)) if isinstance(value, Iterable) else (value,)
+    except TypeError:  # an array without axes says that it can be iterated
+        sizes = (value,)
     if not 1 <= len(sizes) <= 3:
-        raise LaunchConfigError(f"{what} has one to three axes, not {len(sizes)}: {sizes!r}", axis=what, value=sizes)
+        raise LaunchConfigError(f"{what} has one to three axes, not {len(sizes) or 'none'}{' or more' * (len(sizes) > 3)}", axis=what)
     result = []
     for axis, size in zip(AXES, sizes):
         try:
             number = operator.index(size)
         except TypeError:
             raise LaunchConfigError(
-                f"{what}.{axis} must be an integer, not {size!r}", axis=f"{what}.{axis}", value=size
+                f"{what}.{axis} must be an integer, not {describe(size)}", axis=f"{what}.{axis}", value=describe(size)
             ) from None
         if number < 0:
             raise LaunchConfigError(
@@ -91,7 +96,8 @@ def _size(shared: int) -> int:
     try:
         size = operator.index(shared)
     except TypeError:
-        raise LaunchConfigError(f"shared must be a number of bytes, not {shared!r}", axis="shared", value=shared) from None
+        text = describe(shared)
+        raise LaunchConfigError(f"shared must be a number of bytes, not {text}", axis="shared", value=text) from None
     if size < 0:
         raise LaunchConfigError(f"shared is {size}; it cannot be negative", axis="shared", value=size)
     return size

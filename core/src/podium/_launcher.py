@@ -20,13 +20,13 @@ from podium._debug import enabled as debugging
 from podium._folding import flatten, fold_constants, nesting
 from podium._hooks import LaunchEvent, hooks
 from podium._launch_config import AXES, Dim3, LaunchConfig, dim3
-from podium._limits import check_features, grid_error
+from podium._limits import check_features, check_limits, grid_error
 from podium._packing import Packed, Packer
-from podium._parameters import Parameters, parameter_offsets
+from podium._parameters import LARGEST, Parameters, parameter_offsets
 from podium._signature import Signature
 from podium._status import status_error
 from podium._stream import stream_handle
-from podium.errors import ForkedProcessError, LaunchConfigError
+from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, SignatureError
 
 if TYPE_CHECKING:
     from podium.backend import Driver
@@ -85,6 +85,14 @@ class Launcher:
         ]
         self._nested = nesting(src.signature)
         self._offsets = parameter_offsets(self.signature, len(self._scratch))
+        sizes = [parameter.type.size for parameter in self.signature.passed] + [8] * len(self._scratch)
+        self.parameter_bytes = self._offsets[-1] + sizes[-1] if sizes else 0
+        if self.parameter_bytes > LARGEST:
+            raise SignatureError(
+                f"{self.name}: its parameters have {self.parameter_bytes} bytes, and no launch takes more than {LARGEST}; "
+                f"put them into an array",
+                spelling=str(self.signature)[:200],
+            )
         self.driver = driver or _driver(self.backend)
         packer = self.packer = Packer(self.name, self.signature, self.driver, bool(self._contiguous))
         self.pack, self._encode, self._locate = packer.pack, packer.encode, packer.locate
@@ -94,6 +102,7 @@ class Launcher:
         self._flags = int(self.cooperative) | int(self.dependent) << 1
         self.generated: Any = None  # the Launcher of the generated module, once there is one
         self._entry: Any = self._launch
+        self._fits = False  # whether the limits of the device have been looked at
         self._build: _generated.Build | None = None
         check_features(self.name, self.driver, self._config((1, 1, 1)))
         self._choose_level(_settings.launcher_level())
@@ -104,13 +113,16 @@ class Launcher:
         if self._nested is not None:
             args = tuple(flatten(self.name, self._nested, args))
         if self.generated is None:
+            if not self._fits:
+                self._check_device()
             self.promote()
         self._entry(grid_x, grid_y, grid_z, stream, function, *args)
 
     @property
     def level(self) -> str:
         """The level that the next call uses: "interpreted" or "generated"."""
-        return "interpreted" if self.generated is None else "generated"
+        ready = self.generated is not None or (self._build is not None and self._build.module is not None)
+        return "generated" if ready else "interpreted"
 
     @property
     def scratch_count(self) -> int:
@@ -119,7 +131,21 @@ class Launcher:
 
     @property
     def _grid_limit(self) -> Dim3:
-        return self.driver.devices()[0].max_grid
+        x, y, z = self.driver.devices()[0].max_grid
+        return x // self._grid_scale, y, z
+
+    def _check_device(self) -> None:
+        """Check what all launches have in common against the device; once, since the driver may not be asked before."""
+        device = self.driver.devices()[0]
+        check_limits(self.name, device, self._config((1, 1, 1)))
+        if self.parameter_bytes > device.max_parameter_bytes:
+            raise LoadError(
+                f"{self.name}: its parameters have {self.parameter_bytes} bytes, {device.name} takes "
+                f"{device.max_parameter_bytes}; put them into an array",
+                kernel=self.name,
+                backend=self.backend,
+            )
+        self._fits = True
 
     # ---- levels ----
 
@@ -222,7 +248,7 @@ class Launcher:
         status = self.driver.launch(function, config, stream, Parameters.lay_out(values, self._offsets))
         if status:
             self._raise_status(status, *config.grid, *config.block, device, stream)
-        if debugging():
+        if debugging() and not self.driver.capturing(device, stream):  # waiting would destroy the capture
             status = self.driver.synchronize(device, stream)
             if status:
                 self._raise_status(status, *config.grid, *config.block, device, stream)

@@ -93,7 +93,7 @@ class Array:
         else:
             values = struct.unpack(f"={self.size}{self._element.format}", self.tobytes())
         for length in reversed(self.shape[1:]):
-            values = [list(values[start : start + length]) for start in range(0, len(values), length)] if length else []
+            values = [list(values[start : start + length]) for start in range(0, len(values), length or 1)]
         return list(values) if self.shape else values[0]
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from podium._signature import Signature
 
-__all__ = ["Parameters", "parameter_offsets"]
+__all__ = ["LARGEST", "Parameters", "parameter_offsets"]
+
+LARGEST = 1 << 16
+"""The most bytes of parameters of any launch: they pass over the stack of the calling thread."""
 
 _ALIGNMENT = 128  # at least that of any parameter type; tensor maps ask for 64
 

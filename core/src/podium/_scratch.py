@@ -54,7 +54,7 @@ def allocate(kernel: str, size: int, alignment: int, stream: int, driver_allocat
     if address is None and callable(getattr(buffer, "data_ptr", None)):
         address = buffer.data_ptr()
     problem = None
-    if not isinstance(address, int) or isinstance(address, bool):
+    if not isinstance(address, int) or isinstance(address, bool) or not 0 <= address < 1 << 64:
         problem = f"returned {type(buffer).__name__}, which is no address and has neither ptr nor data_ptr()"
     elif address == 0:
         problem = "returned a null pointer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import threading
 import time
@@ -32,9 +33,12 @@ class Trace:
         self._lock = threading.Lock()
 
     def start(self) -> Trace:
-        """Create the file and begin. Raises OSError if the file cannot be written."""
+        """Create the file and begin. Raises OSError if the file cannot be written; does nothing if it has begun."""
+        if self._file is not None:
+            return self
         self._file = self.path.open("w", encoding="utf-8")
         self._file.write("[\n")
+        self._file.flush()  # nothing may wait in the buffer, since a forked child has it, too
         self._process = os.getpid()
         hooks.exit.add(self._launched)
         hooks.compile.add(self._compiled)
@@ -52,7 +56,7 @@ class Trace:
             if self._process == os.getpid():
                 end = {"name": "end of trace", "ph": "i", "ts": time.perf_counter() * 1e6, "pid": self._process, "s": "p"}
                 self._file.write(json.dumps(end) + "\n]\n")
-                self._file.close()
+            self._file.close()
             self._file = None
 
     def __enter__(self) -> Trace:
@@ -73,7 +77,8 @@ class Trace:
             "block": list(event.block),
             "shared": event.shared,
             "arguments": {
-                info.name: hex(info.address) if info.address is not None else info.value for info in event.arguments
+                info.name: hex(info.address) if info.address is not None else _json_value(info.value)
+                for info in event.arguments
             },
         }
         if event.error is not None:
@@ -103,6 +108,11 @@ class Trace:
             if self._file is not None and self._process == os.getpid():
                 self._file.write(json.dumps(record, default=str) + ",\n")
                 self._file.flush()
+
+
+def _json_value(value: object) -> object:
+    """JSON has neither infinities nor NaN."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def trace(path: str | Path) -> Trace:

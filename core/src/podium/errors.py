@@ -243,8 +243,8 @@ class ArgumentCountError(ArgumentError, TypeError):
 class ArrayDeviceError(ArgumentError):
     """An array lives where the kernel cannot reach it.
 
-    `kind` is "host" (host memory given to a device kernel), "device" (another backend's device),
-    "mixed" (the arrays of one launch are on different devices) or "peer" (no peer access).
+    `kind` is "host" (host memory given to a device kernel), "device" (another backend's device), or "peer" (on another
+    device than the first array of the launch, without peer access).
     """
 
     def __init__(self, message: str, *, kind: str, **attributes: str | int | None) -> None:

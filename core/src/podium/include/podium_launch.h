@@ -149,13 +149,13 @@ PODIUM_UNUSED static int podium_locate(struct podium_call *call, int index, PyOb
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-/* The exchange tables of the array types seen so far, NULL for a type without one. A type is kept alive by its row. */
+/* The exchange tables of the array types seen last, NULL for a type without one. A type is kept alive by its row. */
 #define PODIUM_ARRAY_TYPES 16
 static struct {
     PyTypeObject *type;
     const struct podium_exchange *exchange;
 } podium_array_types[PODIUM_ARRAY_TYPES];
-static int podium_array_type_count;
+static unsigned podium_array_type_count; /* how many were entered, ever */
 
 static const struct podium_exchange *podium_find_exchange(PyTypeObject *type) {
     PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
@@ -170,15 +170,15 @@ static const struct podium_exchange *podium_find_exchange(PyTypeObject *type) {
 }
 
 static const struct podium_exchange *podium_exchange_of(PyTypeObject *type) {
-    for (int row = 0; row < podium_array_type_count; row++)
+    for (int row = 0; row < PODIUM_ARRAY_TYPES; row++)
         if (podium_array_types[row].type == type) return podium_array_types[row].exchange;
     const struct podium_exchange *exchange = podium_find_exchange(type);
-    if (podium_array_type_count < PODIUM_ARRAY_TYPES) {
-        Py_IncRef((PyObject *)type);
-        podium_array_types[podium_array_type_count].type = type;
-        podium_array_types[podium_array_type_count].exchange = exchange;
-        podium_array_type_count++;
-    }
+    unsigned row = podium_array_type_count++ % PODIUM_ARRAY_TYPES;
+    PyTypeObject *old = podium_array_types[row].type;
+    Py_IncRef((PyObject *)type);
+    podium_array_types[row].type = type;
+    podium_array_types[row].exchange = exchange;
+    Py_DecRef((PyObject *)old); /* last, since it may run other code */
     return exchange;
 }
 
