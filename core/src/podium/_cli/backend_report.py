@@ -1,0 +1,181 @@
+"""What is known of each backend, and which one podium chooses: gathered so that no plug-in can end the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from podium import _settings
+from podium._active import driver_config
+from podium._plugin_loading import PluginFailure, guarded
+from podium.errors import PodiumError
+
+if TYPE_CHECKING:
+    from podium._cli.console import Console
+    from podium._plugins import Backend
+    from podium.backend import Driver
+
+__all__ = ["Answer", "BackendReport", "Choice", "ask", "show_backends", "survey"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a driver said: a `value`, or the `error` that came instead."""
+
+    value: Any = None
+    error: str | None = None
+
+
+def ask(doing: str, question: Callable[[], object], owner: str = "the backend") -> Answer:
+    """Ask something that code of a plug-in answers; whatever it raises, but for an interrupt, becomes the error.
+
+    What is no error of podium is told as a bug of the `owner`.
+    """
+    try:
+        return Answer(guarded(doing, question))
+    except PluginFailure as failure:
+        if isinstance(failure.__cause__, PodiumError):
+            return Answer(error=str(failure.__cause__))
+        return Answer(error=f"{failure}. This is a bug of {owner}")
+
+
+@dataclass(frozen=True)
+class BackendReport:
+    """One backend. `state` is active, inactive, failed, disabled or unready; only an active one has no `reason`.
+
+    `toolchains` has, for each language, the compiler or why there is none. `devices` has the devices of an active
+    backend; `traceback` is the whole error of a broken one.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    state: str
+    reason: str | None = None
+    traceback: str | None = None
+    priority: int | None = None
+    api: int | None = None
+    toolchains: dict[str, Answer] | None = None
+    devices: Answer | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether the backend can be chosen."""
+        return self.state == "active"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The backend that podium chooses and why; without a backend, `why` is the error."""
+
+    backend: str | None
+    why: str
+
+
+def survey(*, detailed: bool) -> tuple[list[BackendReport], Choice]:
+    """Report on every backend, sorted by name, and choose one as a program would.
+
+    `detailed` also asks for devices and compilers, and makes drivers for that.
+    """
+    # Chosen first, as a program would; looking at them all settles each, and PODIUM_STRICT_PLUGINS then has no effect.
+    answer = ask("choosing a backend", driver_config.resolve)
+    with _lenient():
+        reports = [_report(backend, detailed=detailed) for backend in driver_config.backends()]
+    if answer.error is not None:
+        return reports, Choice(None, answer.error)
+    return reports, Choice(answer.value.name, _why(answer.value.name, reports))
+
+
+def _why(name: str, reports: list[BackendReport]) -> str:
+    if name == _settings.backend():
+        return "PODIUM_BACKEND names it"
+    active = sorted((report for report in reports if report.active), key=lambda report: -(report.priority or 0))
+    if not active or active[0].name != name:
+        return "it was named by the caller"
+    if len(active) == 1:
+        return "it is the only active one"
+    listed = ", ".join(f"{report.name} {report.priority}" for report in active[1:])
+    return f"its priority {active[0].priority} is the highest of the active ones (then: {listed})"
+
+
+def show_backends(console: Console, reports: list[BackendReport], chosen: Choice) -> None:
+    """Print the table of the backends, and the one that is chosen."""
+    if reports:
+        rows = [
+            (
+                f"{report.name} *" if report.name == chosen.backend else report.name,
+                f"{report.distribution} {report.version}".strip(),
+                report.state,
+                "" if report.priority is None else str(report.priority),
+                report.reason or "",
+            )
+            for report in reports
+        ]
+        console.table(("backend", "distribution", "state", "priority", "reason"), rows)
+    else:
+        console.line("none is installed")
+    if chosen.backend is not None:
+        console.line(f"* chosen: {chosen.backend}, since {chosen.why}")
+
+
+def _report(backend: Backend, *, detailed: bool) -> BackendReport:
+    answer = backend.probe()
+    report = BackendReport(
+        name=backend.name,
+        distribution=backend.distribution,
+        version=backend.version,
+        state=answer.state,
+        reason=answer.reason,
+        traceback=answer.traceback,
+        priority=backend.priority,
+        api=backend.api,
+    )
+    if not detailed or backend.driver_class is None:
+        return report
+    made = ask("making the driver", lambda: driver_config.get(backend.name))
+    if made.error is not None:
+        return report if not report.active else replace(report, state="failed", reason=made.error)
+    driver: Driver = made.value
+    return replace(
+        report,
+        toolchains={language: _toolchain(driver, language) for language in sorted(driver.languages)},
+        devices=ask("devices()", lambda: _devices(driver)) if report.active else None,
+    )
+
+
+def _toolchain(driver: Driver, language: str) -> Answer:
+    return ask(f"toolchain({language!r})", lambda: str(driver.toolchain(language)))
+
+
+def _devices(driver: Driver) -> list[dict[str, object]]:
+    return [
+        {
+            "index": device.index,
+            "name": device.name,
+            "target": str(device.target),
+            "memory": device.memory,
+            "max_grid": list(device.max_grid),
+            "max_block": list(device.max_block),
+            "max_threads": device.max_threads,
+            "max_shared": device.max_shared,
+            "max_cluster": device.max_cluster,
+            "max_parameter_bytes": device.max_parameter_bytes,
+        }
+        for device in driver.devices()
+    ]
+
+
+@contextmanager
+def _lenient() -> Iterator[None]:
+    variable = "PODIUM_STRICT_PLUGINS"
+    strict = os.environ.pop(variable, None)
+    try:
+        yield
+    finally:
+        if strict is not None:
+            os.environ[variable] = strict

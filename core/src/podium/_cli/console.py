@@ -1,0 +1,128 @@
+"""Where a command prints: tables and colour where a terminal is there, plain text where not.
+
+The width of the terminal decides how text is laid out and never how much of it there is: nothing is cut off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    import rich.console
+
+__all__ = ["Console"]
+
+_STYLES = {
+    "active": "green",
+    "passed": "green",
+    "verified": "bold green",
+    "inactive": "yellow",
+    "disabled": "yellow",
+    "unavailable": "yellow",
+    "failed": "bold red",
+    "wrong": "bold red",
+}
+
+
+class Console:
+    """Prints lines and tables to a stream, by default standard output.
+
+    Text is shown as it is: it is no markup, and characters that would steer the terminal are escaped. On a terminal
+    rich lays it out, with colour unless NO_COLOR is set.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stdout if stream is None else stream
+        self.is_terminal = self._stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+        self._made: rich.console.Console | None = None
+
+    def line(self, text: str = "", style: str | None = None) -> None:
+        """Print text, in a style of rich's if a terminal is there."""
+        text = _visible(text)
+        if self.is_terminal and style is not None:
+            from rich.text import Text
+
+            self._rich.print(Text(text, style=style), soft_wrap=True)
+        else:
+            print(text, file=self._stream)
+
+    def heading(self, text: str) -> None:
+        """Print a heading, with an empty line before it."""
+        self.line()
+        self.line(text, style="bold")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Print rows under the names of their columns; a cell may have several lines. Put the longest column last."""
+        rows = [[_visible(cell) for cell in row] for row in rows]
+        if self.is_terminal:
+            self._rich_table(columns, rows)
+        else:
+            for line in _plain_table([list(columns), *rows]):
+                print(line, file=self._stream)
+
+    @contextmanager
+    def progress(self, text: str) -> Iterator[None]:
+        """Show that something takes its time, as long as the ``with`` block runs; only where a terminal is there."""
+        if not self.is_terminal:
+            yield
+            return
+        from rich.text import Text
+
+        with self._rich.status(Text(_visible(text))):
+            yield
+
+    @staticmethod
+    @contextmanager
+    def silent(text: str) -> Iterator[None]:
+        """Show nothing, in place of `progress`."""
+        yield
+
+    @property
+    def _rich(self) -> rich.console.Console:
+        if self._made is None:
+            from rich.console import Console as RichConsole
+
+            self._made = RichConsole(file=self._stream, highlight=False, markup=False, emoji=False)
+        return self._made
+
+    def _rich_table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        from rich.measure import Measurement
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(*columns, show_lines=False)
+        for row in rows:
+            table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+        # Narrower than its longest words a table would break them, or lose them.
+        needed = Measurement.get(self._rich, self._rich.options.update(max_width=10_000), table).minimum
+        if needed <= self._rich.width:
+            self._rich.print(table)
+            return
+        for row in rows:
+            for column, cell in zip(columns, row):
+                self._rich.print(
+                    Text(f"{column}: ", style="bold") + Text(cell, style=_STYLES.get(cell, "")), soft_wrap=True
+                )
+            self._rich.print()
+
+
+def _plain_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    cells = [[cell.split("\n") for cell in row] for row in rows]
+    widths = [max(len(line) for row in cells for line in row[column]) for column in range(len(rows[0]))]
+    for row in cells:
+        for number in range(max(map(len, row))):
+            texts = [lines[number] if number < len(lines) else "" for lines in row]
+            yield "  ".join(text.ljust(width) for text, width in zip(texts, widths)).rstrip()
+
+
+def _visible(text: str) -> str:
+    """Escape what would steer a terminal; texts come from plug-ins, files and the environment."""
+    if all(character.isprintable() or character == "\n" for character in text):
+        return text
+    return "".join(
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode("ascii") for each in text
+    )
