@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from podium import _generated
+from podium._extension import build_extension
 from podium.backend import Driver, Entry, Launcher, ObjectCode, Signature
 from podium.errors import ArgumentError
 from podium.testing import FakeDriver, RecordedLaunch
+
+FAKE_DEVICE_TYPE = 12  # DLPack's kDLExtDev
 
 LEVELS = ("interpreted", "generated")
 
@@ -112,3 +120,61 @@ def bytes_of(launches: Any) -> tuple[bytes, ...]:
 def generated_modules() -> int:
     """Count the launcher modules of this process."""
     return sum(build.module is not None for build in _generated._builds.values())
+
+
+@lru_cache(maxsize=1)
+def exchange() -> Any:
+    """The C library of tests/core/exchange.c, whose arrays have a DLPack C exchange table."""
+    return build_extension("exchange", "exchange", (Path(__file__).parent / "exchange.c").read_text())
+
+
+class ExchangeArray:
+    """An array of a library that has the DLPack C exchange table."""
+
+    __dlpack_c_exchange_api__: Any = None
+
+    def __init__(
+        self,
+        address: int = 4096,
+        device: int = 0,
+        *,
+        device_type: int = FAKE_DEVICE_TYPE,
+        shape: tuple[int, ...] = (4,),
+        strides: tuple[int, ...] | None = None,
+        dtype: tuple[int, int] = (2, 32),
+        lanes: int = 1,
+        offset: int = 0,
+        outcome: int = 0,
+    ) -> None:
+        if strides is None:
+            outcome, strides = outcome or 3, ()
+        self.fields = (outcome, address, device_type, device, len(shape), *dtype, lanes, offset, *shape, *strides)
+
+
+def exchange_type(table: int = 0) -> type[ExchangeArray]:
+    """Make a new type of arrays with that table: 0 a plain one, 1 without streams, 2 of a later version, 3 empty."""
+    return type("ExchangeArray", (ExchangeArray,), {"__dlpack_c_exchange_api__": exchange().table(table)})
+
+
+@lru_cache(maxsize=1)
+def host_driver_class() -> type[FakeDriver]:
+    """A fake driver whose kernels reach host memory, as those of a CPU do."""
+    template = FakeDriver.launcher_cls.template
+    text = template.read_text().replace("#define PODIUM_HOST_MEMORY 0", "#define PODIUM_HOST_MEMORY 1")
+    text = text.replace(f"device_type == {FAKE_DEVICE_TYPE}", "device_type == 1")
+    assert text != template.read_text()
+    path = Path(tempfile.mkdtemp(prefix="podium-host-")) / "host_launch.c.in"
+    atexit.register(shutil.rmtree, path.parent)
+    path.write_text(text)
+
+    class HostLauncher(FakeDriver.launcher_cls):  # type: ignore[name-defined, misc]
+        backend = "host"
+        template = path
+
+    class HostDriver(FakeDriver):
+        name = "host"
+        launcher_cls = HostLauncher
+        dlpack_devices = frozenset({1})
+        host_memory = True
+
+    return HostDriver

@@ -128,6 +128,9 @@ def is_address(value: object) -> bool:
     kind = type(value)
     if isinstance(value, (int, ctypes.c_void_p)):
         return kind is not bool
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.bool_):  # an index, too, before numpy 2.3
+        return False
     return hasattr(kind, "__index__") and not any(hasattr(kind, protocol) for protocol in _PROTOCOLS)
 
 
