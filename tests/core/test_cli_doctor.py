@@ -16,6 +16,7 @@ from podium._active import driver_config
 from podium._cache import reset_cache
 from podium._cli import main
 from podium._cli.report import Report
+from podium._kernel import Kernel
 from podium.backend import Device
 from podium.errors import LoadError
 from podium.testing import FakeDriver
@@ -121,7 +122,7 @@ def test_devices_and_toolchain(site: Site, capsys: pytest.CaptureFixture[str]) -
     found = backend(report(capsys), "good")
     assert found["toolchains"] == {"cuda": {"value": "vendorcc 12.3", "error": None}}
     (device,) = found["devices"]["value"]
-    assert {field for field in Device.__dataclass_fields__} == set(device)
+    assert set(Device.__dataclass_fields__) == set(device)
     assert (device["name"], device["target"], device["max_grid"]) == ("Gizmo 9", "good:g9:32", [7, 6, 5])
 
 
@@ -218,7 +219,7 @@ def test_a_broken_backend_is_a_finding(site: Site, capsys: pytest.CaptureFixture
 def test_strict_mode_hides_nothing(
     site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DISC-08: with PODIUM_STRICT_PLUGINS the error is told as what a program would meet, and all backends are listed."""
+    """DISC-08: with PODIUM_STRICT_PLUGINS a program would fail: that is told, and all backends are listed."""
     install_working(site, "good")
     site.install("bad", plugin="raise OSError('libgizmo.so: undefined symbol')")
     monkeypatch.setenv("PODIUM_STRICT_PLUGINS", "1")
@@ -322,7 +323,8 @@ def test_a_compiler_that_does_not_work(
     install_working(site, "good")
     compiler = cache_folder.parent / "cc-without-headers"
     compiler.write_text(
-        "#!/bin/sh\n[ \"$1\" = --version ] && echo halfcc 1.0 && exit 0\necho 'x.c:1:1: fatal error: stdint.h: gone'; exit 1\n"
+        '#!/bin/sh\n[ "$1" = --version ] && echo halfcc 1.0 && exit 0\n'
+        "echo 'x.c:1:1: fatal error: stdint.h: gone'; exit 1\n"
     )
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
@@ -442,6 +444,16 @@ def test_a_trial_that_raises(
     monkeypatch.setattr(FakeDriver, "load", load)
     found = report(capsys, "--run", status=1)
     assert all(shown in each["reason"] for each in found["trials"])
+
+
+def test_a_trial_at_another_level(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that did not run at the level it was to try has not passed."""
+    pytest.importorskip("podium_cpu", reason="podium-cpu is not installed")
+    monkeypatch.setenv("PODIUM_BACKEND", "cpu")
+    monkeypatch.setattr(Kernel, "level", "interpreted")
+    trials = [each for each in report(capsys, "--run", status=1)["trials"] if each["backend"] == "cpu"]
+    assert [each["outcome"] for each in trials] == ["passed", "failed"]
+    assert trials[1]["reason"] == "it ran at the interpreted level"
 
 
 @pytest.mark.usefixtures("cold_builds")

@@ -21,8 +21,17 @@ SAXPY = str(KERNELS / "saxpy.cu")
 
 TWO = """
 #include "factor.h"
-__global__ void scale(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= FACTOR; }
-__global__ void fill(int* out, int value) { extern __shared__ int cell[]; cell[threadIdx.x] = value; out[threadIdx.x] = cell[threadIdx.x]; }
+__global__ void scale(float* x, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= FACTOR;
+}
+__global__ void fill(int* out, int value)
+{
+    extern __shared__ int cell[];
+    cell[threadIdx.x] = value;
+    out[threadIdx.x] = cell[threadIdx.x];
+}
 """
 
 
@@ -155,6 +164,15 @@ def test_arguments_reach_the_driver_in_order(fake: FakeDriver, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert "saxpy(n: i32, a: fp32, x: *kfp32, y: *fp32) on fake device 0" in out
     assert "no array changed" in out
+
+
+@pytest.mark.parametrize("text", ["-inf", "-1e5", "-0x1", "-.5", "-nan"])
+def test_negative_numbers_are_no_options(text: str, fake: FakeDriver) -> None:
+    """A number that begins with a minus is an argument, in every spelling and on every Python."""
+    signature = "x: fp32" if text != "-0x1" else "x: i32"
+    words = ["--kernel", "saxpy", "--signature", signature, "--arg", text]
+    assert main(["run", SAXPY, *words]) == 0
+    assert len(fake.launches) == 1
 
 
 def test_repeat(fake: FakeDriver, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,11 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     _accept_all_characters(sys.stdout)
     _accept_all_characters(sys.stderr)
     try:
-        status = _run(arguments)
+        try:
+            status = _run(arguments)
+        except SystemExit as end:  # argparse ends this way: after --help, and after telling a wrong use
+            status = end.code if isinstance(end.code, int) else 1
         sys.stdout.flush()
         return status
-    except SystemExit as end:  # argparse ends this way: after --help, and after telling a wrong use
-        return end.code if isinstance(end.code, int) else 1
     except KeyboardInterrupt:
         print("\npodium: interrupted", file=sys.stderr)
         return INTERRUPTED
