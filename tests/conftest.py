@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -47,6 +48,9 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return name
 
 
+_versions = itertools.count(2)
+
+
 @pytest.fixture
 def fake() -> Iterator[FakeDriver]:
     """A new fake driver with two devices, registered and active during the test."""
@@ -55,6 +59,7 @@ def fake() -> Iterator[FakeDriver]:
         driver = driver_config.get("fake")
         driver_config.set_active(driver)
         assert isinstance(driver, FakeDriver)
+        driver.version = str(next(_versions))  # so that no test finds in the cache what another has compiled
         yield driver
     finally:
         driver_config.reset_active()

@@ -235,9 +235,12 @@ class Kernel:
 
 def _release(loaded: dict[Driver, dict[int, Function]]) -> None:
     """Unload everything that a kernel has on the devices; it refers to the functions only, never to the kernel."""
-    for driver, functions in loaded.items():
+    for driver, functions in list(loaded.items()):
         while functions and _state.forked_from(driver.name) is None:
-            device, function = functions.popitem()
+            try:
+                device, function = functions.popitem()
+            except KeyError:  # another thread unloads, too
+                break
             driver.unload(function, device)
 
 

@@ -1,0 +1,714 @@
+"""Kernels on the fake driver: grids, arguments by name, devices, loading, unloading, threads; at both levels."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from fake_launching import exchange, exchange_type, generated_modules
+
+import podium
+from podium import LaunchConfig, _state
+from podium.backend import Function, ObjectCode, Target
+from podium.errors import (
+    ArgumentCountError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    CompileError,
+    LaunchConfigError,
+    LaunchError,
+    LoadError,
+    OutOfResourcesError,
+    SourceError,
+)
+from podium.testing import FakeArray, FakeDriver, RecordedLaunch
+
+SOURCE = "__global__ void k(float* x, int n) {}"
+
+
+@pytest.fixture
+def kernel(fake: FakeDriver, level: str) -> podium.Kernel:
+    return podium.kernel(SOURCE)
+
+
+def last(driver: FakeDriver) -> RecordedLaunch:
+    return driver.launches[-1]
+
+
+# ---- Grids and blocks ----
+
+
+class Size(tuple):  # type: ignore[type-arg]
+    """As array libraries have them for shapes."""
+
+
+@pytest.mark.parametrize(
+    ("key", "grid", "block"),
+    [
+        ((3, 4), (3, 1, 1), (4, 1, 1)),
+        (((3,), (4,)), (3, 1, 1), (4, 1, 1)),
+        (((3, 2), (4, 5)), (3, 2, 1), (4, 5, 1)),
+        (((3, 2, 6), (4, 5, 7)), (3, 2, 6), (4, 5, 7)),
+        (([3, 2], [4, 5]), (3, 2, 1), (4, 5, 1)),
+        ((numpy.int64(3), numpy.uint8(4)), (3, 1, 1), (4, 1, 1)),
+        ((numpy.array([3, 2]), numpy.array(4)), (3, 2, 1), (4, 1, 1)),
+        ((Size((3, 2)), Size((4,))), (3, 2, 1), (4, 1, 1)),
+        ((range(2, 4), 4), (2, 3, 1), (4, 1, 1)),
+        ((lambda arguments: 3, 4), (3, 1, 1), (4, 1, 1)),
+        ((lambda arguments: (arguments["n"], 2), (4,)), (7, 2, 1), (4, 1, 1)),
+        ((lambda arguments: [arguments["n"] + 1], [4, 2]), (8, 1, 1), (4, 2, 1)),
+        ((lambda arguments: (each for each in (2, 5)), 4), (2, 5, 1), (4, 1, 1)),
+        (LaunchConfig(3, (4, 2)), (3, 1, 1), (4, 2, 1)),
+    ],
+)
+def test_grids_and_blocks_of_every_form(fake: FakeDriver, kernel: podium.Kernel, key: Any, grid: Any, block: Any) -> None:
+    """A grid or a block is an integer or one to three of them; cold, warm and through a kept launch alike."""
+    launch = kernel[key]
+    for call in (launch, launch, kernel[key], kernel[key]):
+        if "generator" in str(key):
+            continue
+        call(4096, 7)
+    assert {(each.grid, each.block) for each in fake.launches} == {(grid, block)}
+    assert len(fake.launches) == 4
+
+
+@pytest.mark.parametrize(
+    "key",
+    [1, (1,), (1, 2, 3), "ab", None, slice(1), (1.5, 1), (1, 1.5), ("1", 1), (None, 1), (1, None), ((1, 2, 3, 4), 1), ((), 1),
+     (1, ()), (1, "4"), (-1, 1), (1, -1), (1, 0), ((1, -2), 1), ((1, 2.5), 1), (numpy.float32(2), 1), (object(), 1)],
+    ids=repr,
+)  # fmt: skip
+def test_grids_and_blocks_that_cannot_be(fake: FakeDriver, kernel: podium.Kernel, key: Any) -> None:
+    """GRD-04: what is no grid or no block is an error when the launch is made, each time."""
+    for _ in range(2):
+        with pytest.raises(LaunchConfigError):
+            kernel[key](None, 1)
+    assert fake.launches == []
+
+
+@pytest.mark.parametrize("result", [1.5, None, "3", (1, 2, 3, 4), -1, (1, None), []])
+def test_a_computed_grid_is_checked(fake: FakeDriver, kernel: podium.Kernel, result: Any) -> None:
+    """GRD-04: a function that returns no grid is an error of the launch."""
+    with pytest.raises(LaunchConfigError):
+        kernel[lambda arguments: result, 1](None, 1)
+
+
+def test_a_computed_grid_sees_the_arguments_by_name(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """The function gets all arguments of the call by the names of the parameters, however they were given."""
+    seen: list[Any] = []
+
+    def grid(arguments: Any) -> int:
+        seen.append(dict(arguments))
+        return 1
+
+    kernel[grid, 1](None, n=3)
+    kernel[grid, 1](n=4, x=None)
+    assert seen == [{"x": None, "n": 3}, {"x": None, "n": 4}]
+    with pytest.raises(ArgumentCountError):
+        kernel[grid, 1](None)
+    with pytest.raises(ZeroDivisionError):
+        kernel[lambda arguments: 1 // 0, 1](None, 1)
+    assert "computed from the arguments" in repr(kernel[grid, 1])
+
+
+def test_a_mutable_grid_is_read_at_each_use(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """An object that may change between launches is never taken for the grid that it was."""
+
+    class Mutable:
+        sizes = (2, 3)
+
+        def __iter__(self) -> Any:
+            return iter(self.sizes)
+
+    grid = Mutable()
+    kernel[grid, 1](None, 1)
+    grid.sizes = (4, 5)
+    kernel[grid, 1](None, 1)
+    assert [each.grid for each in fake.launches] == [(2, 3, 1), (4, 5, 1)]
+
+
+def test_limits_of_the_device(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """GRD-01, GRD-06, GRD-08: grid, block and shared memory beyond the device are typed errors with value and limit."""
+    with pytest.raises(LaunchConfigError, match=r"k: grid.y is 65536, the device takes at most 65535; put the long axis"):
+        kernel[(1, 65536), 1](None, 1)
+    with pytest.raises(LaunchConfigError, match=r"grid.x is 2147483648"):
+        kernel[2147483648, 1](None, 1)
+    with pytest.raises(LaunchConfigError, match=r"grid.x is 4294967299"):
+        kernel[(1 << 32) + 3, 1](None, 1)
+    with pytest.raises(OutOfResourcesError, match=r"block.z is 65, the limit is 64"):
+        kernel[1, (1, 1, 65)](None, 1)
+    with pytest.raises(OutOfResourcesError, match=r"threads in a block of \(32, 33, 1\) is 1056, the limit is 1024"):
+        kernel[1, (32, 33)](None, 1)
+    with pytest.raises(OutOfResourcesError, match=r"shared memory in bytes is 100001, the limit is 100000"):
+        kernel[1, 1](None, 1, shared=100_001)
+    with pytest.raises(OutOfResourcesError, match=r"blocks in a cluster is 16, the limit is 8"):
+        kernel[LaunchConfig(16, 1, cluster=16)](None, 1)
+    assert fake.launches == [] and fake.compiled == []
+    kernel[(2147483647, 65535, 65535), 1024](None, 1)
+    kernel[1, (4, 4, 64)](None, 1, shared=100_000)
+    assert len(fake.launches) == 2
+
+
+def test_limits_of_the_kernel_itself(fake: FakeDriver, level: str) -> None:
+    """GRD-06: a kernel that cannot have as many threads as the device says so with its own limit, warm or cold."""
+    kernel = podium.kernel("__global__ void small_blocks() {}")
+    kernel[1, 512]()
+    for _ in range(2):
+        with pytest.raises(OutOfResourcesError, match="the limit is 512; the limit of this kernel on this device"):
+            kernel[1, 513]()
+    assert len(fake.launches) == 1
+
+
+def test_an_empty_grid_does_nothing_at_all(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """GRD-03: over zero blocks nothing is compiled, loaded or launched and no hook fires, cold and warm; checks hold."""
+    events: list[object] = []
+    for chain in (podium.hooks.enter, podium.hooks.exit, podium.hooks.compile, podium.hooks.load):
+        chain.add(events.append)  # type: ignore[attr-defined]
+    for grid in (0, (1, 0), (5, 1, 0), lambda arguments: 0):
+        kernel[grid, 32](None, 1)
+    assert events == [] and fake.compiled == [] and fake.loaded == {} and fake.launches == []
+    with pytest.raises(ArgumentTypeError):
+        kernel[0, 32](None, "n")
+    with pytest.raises(OutOfResourcesError):
+        kernel[0, 2000](None, 1)
+    kernel[1, 32](None, 1)
+    events.clear()
+    kernel[0, 32](None, 1)
+    podium.hooks.enter.clear()
+    podium.hooks.exit.clear()
+    kernel[0, 32](None, 1)
+    assert events == [] and len(fake.launches) == 1
+
+
+def test_launch_attributes(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """GRD-09: cluster, cooperative and dependent launches reach the driver; a feature it lacks is an error at once."""
+    kernel[LaunchConfig(4, 2, cluster=2, cooperative=True, dependent=True, shared=9)](None, 1)
+    launch = last(fake)
+    assert (launch.cluster, launch.flags, launch.shared) == ((2, 1, 1), 3, 9)
+    with pytest.raises(LaunchConfigError, match="no launch feature 'priority'; it has: cluster, cooperative, dependent"):
+        kernel[LaunchConfig(1, 1, attributes={"priority": 1})]
+
+
+def test_attributes_of_a_backend_are_never_lost(level: str) -> None:
+    """A launch attribute that only the driver's Python side knows keeps its launches there, at either level."""
+    attributes: list[Any] = []
+
+    class Attributed(FakeDriver):
+        features = frozenset({"priority"})
+
+        def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Any) -> int:
+            attributes.append(config.attributes)
+            return super().launch(function, config, stream, parameters)
+
+    driver = Attributed()
+    launch = podium.kernel(SOURCE).binding(driver).get(LaunchConfig(1, 1, attributes={"priority": -5}))
+    launch(None, 1)
+    launch(None, 1)
+    assert attributes == [(("priority", -5),)] * 2
+
+
+def test_object_code_says_how_it_is_launched(fake: FakeDriver, level: str) -> None:
+    """GRD-10: launch attributes that a compiler put into the metadata hold after a round trip through bytes."""
+    plain = podium.kernel(SOURCE).compile()
+    metadata = {"cooperative": True, "shared": 77, "num_ctas": 2}
+    code = ObjectCode(plain.code, plain.format, plain.target, plain.entries, metadata=metadata)
+    kernel = podium.kernel(ObjectCode.from_bytes(code.to_bytes()))
+    for _ in range(2):
+        kernel[4, 32](None, 1)
+        assert (last(fake).flags, last(fake).shared, last(fake).cluster) == (1, 77, (2, 1, 1))
+    kernel[4, 32](None, 1, shared=5)
+    assert (last(fake).flags, last(fake).shared) == (1, 5)
+
+
+# ---- Arguments ----
+
+
+def test_arguments_by_name(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """Arguments come by position, by name, or both, in any order."""
+    for arguments, keywords in (((64, 5), {}), ((64,), {"n": 5}), ((), {"n": 5, "x": 64})):
+        kernel[1, 1](*arguments, **keywords)
+        assert [int.from_bytes(each, "little") for each in last(fake).parameters] == [64, 5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "message"),
+    [
+        ((), {}, "takes 2 arguments, got 0: missing 'x', 'n'"),
+        ((None,), {}, "takes 2 arguments, got 1: missing 'n'"),
+        ((None, 1, 2), {}, "takes 2 arguments, got 3: 1 too many"),
+        ((None,), {"m": 1}, "has no parameter 'm'"),
+        ((None, 1), {"n": 1}, "got 'n' by position and by name"),
+        ((), {"n": 1}, "missing 'x'"),
+        ((None, 1, 2), {"m": 3}, "has no parameter 'm'"),
+        ((None,), {"Stream": 3, "n": 1}, "has no parameter 'Stream'"),
+    ],
+)
+def test_misnamed_arguments(fake: FakeDriver, kernel: podium.Kernel, arguments: Any, keywords: Any, message: str) -> None:
+    """ARG-09: too few, too many, unknown or doubled arguments show the signature, in every way to call."""
+    for launch in (kernel[1, 1], kernel[1, 1], kernel[lambda arguments: 1, 1]):
+        for more in ({}, {"stream": 5}, {"shared": 8}):
+            with pytest.raises(ArgumentCountError, match=message) as caught:
+                launch(*arguments, **keywords, **more)
+            assert isinstance(caught.value, TypeError)
+    assert fake.launches == []
+
+
+def test_stream_and_shared_for_one_call(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """`stream` and `shared` hold for the call that names them, and not for the next."""
+    launch = kernel[1, 1]
+    for _ in range(2):
+        launch(None, 1, stream=55, shared=16)
+        assert (last(fake).stream, last(fake).shared) == (55, 16)
+        launch(None, n=1, stream=0)
+        assert (last(fake).stream, last(fake).shared) == (0, 0)
+        launch(None, 1)
+        assert (last(fake).stream, last(fake).shared) == (7000, 0)
+        launch(None, 1, stream=None)
+        assert last(fake).stream == 7000
+    for bad in (-1, "s", 1.5):
+        with pytest.raises((ArgumentTypeError, ArgumentValueError)):
+            launch(None, 1, stream=bad)
+        with pytest.raises(LaunchConfigError):
+            launch(None, 1, shared=bad)
+    kernel[lambda arguments: 2, 1](None, 1, stream=55, shared=16)
+    assert (last(fake).stream, last(fake).shared, last(fake).grid) == (55, 16, (2, 1, 1))
+
+
+def test_many_variants_do_not_pile_up(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """Launches with ever new grids, streams or shared sizes keep a bounded number of launch objects."""
+    launch = kernel[1, 1]
+    for index in range(600):
+        launch(None, 1, stream=index)
+    assert last(fake).stream == 599
+    binding = kernel.binding()
+    for index in range(4200):
+        binding.get((index + 1, 1))
+    assert len(binding._launches) <= 4096 and len(binding._keys) <= 4096
+    kernel[4200, 1](None, 1)
+    launch(None, 1)
+    assert [each.grid[0] for each in fake.launches[-2:]] == [4200, 1]
+
+
+def test_errors_name_the_kernel_and_the_parameter(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """ARG-02: kernel, argument, value and type stand in the message, with the names of the source."""
+    with pytest.raises(ArgumentValueError, match=r"k: argument 1 \('n'\) expects i32, got 2147483648 \(int\)"):
+        kernel[1, 1](None, 2147483648)
+    with pytest.raises(ArgumentTypeError, match=r"k: argument 0 \('x'\) expects \*fp32, got 1.5 \(float\)"):
+        kernel[1, 1](1.5, 1)
+
+
+# ---- What a kernel is ----
+
+
+def test_declaring_costs_nothing_and_chooses_no_driver() -> None:
+    """ACT-01: a kernel can be declared, printed, copied and asked for its signature without any driver."""
+    kernel = podium.kernel(SOURCE)
+    assert (kernel.name, str(kernel.signature)) == ("k", "x: *fp32, n: i32")
+    assert repr(kernel) and repr(kernel.module)
+    assert podium.driver.chosen() is None
+
+
+def test_a_kernel_is_not_called_without_a_grid(kernel: podium.Kernel) -> None:
+    """Calling a kernel without a grid says how it is done."""
+    with pytest.raises(TypeError, match=r"k needs a grid and a block: kernel\[grid, block\]"):
+        kernel(None, 1)
+
+
+def test_modules_have_several_kernels(fake: FakeDriver, level: str, tmp_path: Path) -> None:
+    """A module gives its kernels by name, each once, from text or from a file."""
+    path = tmp_path / "two.cu"
+    path.write_text("__global__ void a(int n) {}\n__global__ void b(float x) {}\n")
+    for source in (path, str(path), path.read_text()):
+        module = podium.module(source)
+        assert module.names == ("a", "b")
+        assert module["a"] is module["a"]
+        module["a"][1, 1](1)
+        module.kernel("b")[1, 1](2.0)
+        assert last(fake).kernel == "b"
+    with pytest.raises(SourceError):
+        module["c"][1, 1]()
+    with pytest.raises(SourceError):
+        podium.kernel(path)[1, 1](1)
+
+
+def test_object_code_is_a_kernel(fake: FakeDriver, level: str) -> None:
+    """Compiled bytes with their signature launch like source; options and a wrong name are errors."""
+    code = ObjectCode.from_bytes(b"binary", name="k", signature="x: *fp32, n: i32", format="fake", target=Target("fake", "fake_1", 32))
+    kernel = podium.kernel(code)
+    kernel[1, 1](64, n=2)
+    assert fake.compiled == [] and last(fake).kernel == "k"
+    with pytest.raises(LoadError, match="No kernel 'z' in this object code; it has: k"):
+        podium.kernel(code, "z")[1, 1]()
+    with pytest.raises(TypeError, match="compiled already"):
+        podium.kernel(code, fast_math=True)
+    other = ObjectCode.from_bytes(b"binary", name="k", signature="", format="fake", target=Target("fake", "fake_2", 32))
+    with pytest.raises(LoadError, match="built for fake:fake_2:32, the device 0 .* is fake:fake_1:32"):
+        podium.kernel(other)[1, 1]()
+    with pytest.raises(LoadError, match="the code is broken"):
+        podium.kernel(ObjectCode(b"broken", "fake", Target("fake", "fake_1", 32), code.entries))[1, 1](None, 1)
+
+
+def test_constants_leave_the_call(fake: FakeDriver, level: str) -> None:
+    """Constants of a kernel are folded into the program and no longer in the call."""
+    kernel = podium.kernel(SOURCE, constants={"n": 5})
+    kernel[1, 1](64)
+    assert len(last(fake).parameters) == 1
+    with pytest.raises(ArgumentCountError):
+        kernel[1, 1](64, 5)
+
+
+def test_the_low_level_launcher_of_a_kernel(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """`run` and `function` are what compilers' own launch code uses, and stay plain attributes."""
+    kernel.run(2, 3, 4, 9, kernel.function, 64, 5)
+    assert (last(fake).grid, last(fake).stream) == ((2, 3, 4), 9)
+    assert kernel.run is kernel.run
+    assert len(fake.loaded) == 1
+
+
+# ---- Compiling and loading ----
+
+
+def test_failures_to_compile_reach_the_launch_each_time(fake: FakeDriver, level: str) -> None:
+    """LIF-10: a compile error is raised by every launch as the compiler's own, with nothing internal in front of it."""
+    kernel = podium.kernel(f"#error here\n{SOURCE}", "k", signature="x: *fp32, n: i32")
+    for _ in range(2):
+        with pytest.raises(CompileError, match="#error") as caught:
+            kernel[1, 1](None, 1)
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert fake.loaded == {}
+
+
+def test_code_is_compiled_once_and_loaded_once_per_device(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """CTX-04, CTX-05: handles belong to devices; code is compiled once per target, loaded where it is launched only."""
+    kernel[1, 1](FakeArray(64, 1), 1)
+    assert [device for _, device in fake.loaded.values()] == [1]
+    launch = kernel[1, 1]
+    for device in (1, 0, 1, 0):
+        launch(FakeArray(64, device), 1)
+        assert last(fake).device == device  # that of the function that was launched
+        assert last(fake).stream == 7000 + device
+    assert sorted(device for _, device in fake.loaded.values()) == [0, 1]
+    assert len(fake.compiled) == 1
+
+
+def test_two_drivers_at_once(level: str) -> None:
+    """CTX-07, ACT-09: nothing of a driver is kept in the kernel itself; each driver has its own code and functions."""
+    kernel, drivers = podium.kernel(SOURCE), [FakeDriver(), FakeDriver()]
+    launches = []
+    for driver in drivers:
+        with podium.use(driver):
+            launches.append(kernel[1, 1])
+            kernel[1, 1](None, 1)
+    for launch in launches:
+        launch(None, 1)
+    assert [len(driver.launches) for driver in drivers] == [2, 2]
+    assert [len(driver.loaded) for driver in drivers] == [1, 1]
+
+
+def test_a_device_that_does_not_exist(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """An array that claims a device beyond those of the driver is an error that counts them."""
+    for device in (2, 16, 99):
+        with pytest.raises(LaunchConfigError, match=f"there is no device {device}; backend 'fake' has 2"):
+            kernel[1, 1](FakeArray(64, device), 1)
+    for device in (2, -1):
+        with pytest.raises(LaunchConfigError):
+            kernel.load(device)
+
+
+def test_many_devices(level: str) -> None:
+    """CTX-04: beyond the devices that the C code keeps functions for, every launch still finds its own."""
+
+    class Crowd(FakeDriver):
+        device_count = 40
+
+    driver = Crowd()
+    launch = podium.kernel(SOURCE).binding(driver).get((1, 1))
+    for _ in range(2):
+        for device in range(40):
+            launch(FakeArray(64, device), 1)
+            assert last(driver).device == device
+    assert len(driver.loaded) == 40
+
+
+def test_unloading_and_launching_again(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """LIF-04: after unload() the next launch loads again, through kept launches too, and uses no old handle."""
+    launch, low_level = kernel[1, 1], kernel.run
+    launch(FakeArray(64, 0), 1)
+    launch(FakeArray(64, 1), 1)
+    handles = set(fake.loaded)
+    kernel.unload()
+    assert fake.unloaded == ["k", "k"] and fake.loaded == {}
+    kernel.unload()
+    assert len(fake.unloaded) == 2
+    for call in (launch, kernel[1, 1]):
+        call(FakeArray(64, 0), 1)
+        call(FakeArray(64, 1), 1)
+    assert len(fake.loaded) == 2 and not handles & set(fake.loaded)
+    assert len(fake.launches) == 6
+    low_level(1, 1, 1, 0, kernel.function, 64, 1)
+    assert len(fake.loaded) == 2
+
+
+def test_a_dropped_kernel_is_unloaded_once(fake: FakeDriver, level: str) -> None:
+    """LIF-04: when a kernel dies its code is released on every device, once; a kept launch keeps it alive."""
+    kernel = podium.kernel(SOURCE)
+    launch = kernel[1, 1]
+    launch(FakeArray(64, 0), 1)
+    launch(FakeArray(64, 1), 1)
+    dead = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    assert fake.unloaded == []
+    launch(FakeArray(64, 0), 1)
+    del launch
+    gc.collect()
+    assert dead() is None
+    assert fake.unloaded == ["k", "k"] and fake.loaded == {}
+
+
+def test_a_kernel_whose_load_failed_is_dropped_quietly(fake: FakeDriver, level: str) -> None:
+    """LIF-05: the finalizer copes with a kernel that never got as far as being loaded."""
+    code = ObjectCode.from_bytes(b"broken", name="k", signature="", format="fake", target=Target("fake", "fake_1", 32))
+    kernel = podium.kernel(code)
+    with pytest.raises(LoadError):
+        kernel[1, 1]()
+    del kernel
+    gc.collect()
+    with pytest.raises(podium.errors.SignatureError):  # type: ignore[attr-defined]
+        podium.kernel(SOURCE, signature="?")
+    gc.collect()
+    assert fake.unloaded == []
+
+
+def test_a_raising_load_hook_leaks_no_code(fake: FakeDriver, level: str) -> None:
+    """LIF-04: code that was loaded before a hook failed is used by the next launch, and unloaded in the end."""
+
+    def fail(event: object) -> None:
+        raise ZeroDivisionError("hook")
+
+    kernel = podium.kernel(SOURCE)
+    podium.hooks.load.add(fail)
+    with pytest.raises(ZeroDivisionError):
+        kernel[1, 1](None, 1)
+    podium.hooks.load.remove(fail)
+    kernel[1, 1](None, 1)
+    assert len(fake.loaded) == 1
+    kernel.unload()
+    assert fake.loaded == {}
+
+
+def run_python(program: str, *arguments: str) -> str:
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(program), *arguments]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return run.stdout
+
+
+def test_nothing_is_unloaded_at_exit(level: str) -> None:
+    """LIF-02: at interpreter exit no finalizer calls a driver that may be gone; nothing is printed."""
+    program = """
+        import podium
+        from podium.testing import FakeDriver
+        class Printing(FakeDriver):
+            def unload(self, function, device):
+                print("unloaded")
+        podium.set_active(Printing())
+        kept = podium.kernel("__global__ void k(float* x, int n) {}")
+        launch = kept[1, 1]
+        launch(None, 1)
+        podium.kernel("__global__ void k(float* x, int n) {}")[1, 1](None, 1)
+        print("end")
+    """
+    assert run_python(program).split()[-1] == "end"
+
+
+def test_object_code_of_a_warm_process_needs_no_parser(level: str, tmp_path: Path) -> None:
+    """ACT-11: with a warm cache the declaration and the code come from the cache: no compile, no parser imported."""
+    program = """
+        import sys, podium
+        from podium.testing import FakeDriver
+        driver = FakeDriver()
+        podium.set_active(driver)
+        podium.kernel("__global__ void k(float* warm, int n) {}")[1, 1](None, 1)
+        print(len(driver.compiled), "tree_sitter" in sys.modules, len(driver.launches))
+    """
+    assert run_python(program).split()[2] == "1"
+    assert run_python(program).split() == ["0", "False", "1"]
+
+
+# ---- Capture ----
+
+
+class Capturing(FakeDriver):
+    """A driver on which some streams are being captured."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams: set[int] = set()
+
+    def capturing(self, device: int, stream: int) -> bool:
+        return stream in self.streams
+
+
+def test_a_first_launch_inside_a_capture_says_warm_up(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """SCR-08: under capture nothing is compiled or loaded; the error says what to do; a warm kernel launches."""
+    fake.captured = True
+    for launch in (lambda: kernel[1, 1](None, 1), lambda: kernel[1, 1](None, 1, stream=5), kernel.load):
+        with pytest.raises(LoadError, match=r"being captured into a graph.*kernel.load\(\) or launch it once before"):
+            launch()
+    assert fake.compiled == [] and fake.loaded == {}
+    fake.captured = False
+    kernel.load()
+    fake.captured = True
+    kernel[1, 1](None, 1)
+    with podium.debugging():
+        fake.sync_status = 5  # waiting would break the capture, so nobody asks
+        kernel[1, 1](None, 1)
+    assert fake.sync_status == 5 and len(fake.launches) == 2
+
+
+def test_the_stream_of_the_launch_is_the_one_asked_about(level: str) -> None:
+    """SCR-08: explicit streams, the streams of array libraries and the driver's own are each recognised as captured."""
+    driver, library = Capturing(), exchange_type()
+    exchange().set_stream(0, 900)
+
+    def cold() -> Any:
+        return podium.kernel(SOURCE).binding(driver).get((1, 1))
+
+    array = library(64, 1)
+    for captured, call in (
+        (55, lambda launch: launch(None, 1, stream=55)),
+        (901, lambda launch: launch(array, 1)),
+        (7000, lambda launch: launch(None, 1)),
+        (7001, lambda launch: launch(FakeArray(64, 1), 1)),
+    ):
+        driver.streams = {captured}
+        with pytest.raises(LoadError, match="captured"):
+            call(cold())
+        driver.streams = {1}
+        call(cold())
+        assert last(driver).stream == captured
+
+
+# ---- Records and statuses ----
+
+
+def test_the_last_launches_are_recorded(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """LIF-08: recent_launches() tells the last launches of the process with grid, block, device and stream."""
+    for index in range(1, 71):
+        kernel[index, 2](FakeArray(64, index % 2), 1, stream=index)
+    recent = podium.recent_launches()
+    assert len(recent) == 64
+    assert [each.grid[0] for each in recent] == list(range(7, 71))
+    assert recent[-1].kernel == "k" and recent[-1].block == (2, 1, 1)
+    assert (recent[-1].device, recent[-1].stream) == (0, 70)
+    assert recent[-1].number == recent[0].number + 63
+    assert "k grid (70, 1, 1) block (2, 1, 1) device 0 stream 0x46" in str(recent[-1])
+
+
+def test_an_error_status_lists_the_last_launches(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """LIF-08, LIF-09: an error says that an earlier launch may be at fault and lists the last ones, itself included."""
+    kernel[3, 1](None, 1)
+    fake.next_status = 700
+    with pytest.raises(LaunchError) as caught:
+        kernel[4, 1](None, 1)
+    error = caught.value
+    assert error.status == 700 and error.grid == (4, 1, 1)
+    assert "an earlier launch may be at fault; PODIUM_DEBUG=1 finds out which" in str(error)
+    assert "k grid (3, 1, 1)" in error.recent[-2] and "k grid (4, 1, 1)" in error.recent[-1]
+    assert pickle.loads(pickle.dumps(error)).recent == error.recent
+    kernel[5, 1](None, 1)
+
+
+# ---- Threads and numbers ----
+
+
+def in_threads(count: int, function: Callable[[], object]) -> list[BaseException]:
+    """Run a function in threads that all begin at once; return what was raised."""
+    barrier, errors = threading.Barrier(count), []
+
+    def work() -> None:
+        barrier.wait()
+        try:
+            function()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def test_threads_that_launch_first_together(fake: FakeDriver, level: str) -> None:
+    """TUN-04, CTX-01: sixteen threads launch a cold kernel at once: one compile, one load, every launch right."""
+    kernel = podium.kernel(SOURCE)
+
+    def work() -> None:
+        for index in range(50):
+            kernel[1, 1](None, index)
+
+    assert in_threads(16, work) == []
+    assert len(fake.compiled) == 1 and len(fake.loaded) == 1
+    assert len(fake.launches) == 800
+    counts = [int.from_bytes(each.parameters[1], "little") for each in fake.launches]
+    assert sorted(counts) == sorted(list(range(50)) * 16)
+
+
+def test_threads_that_launch_while_others_unload(fake: FakeDriver, level: str) -> None:
+    """LIF-04: loads that were given back are found again under contention; nothing is unloaded twice."""
+    kernel = podium.kernel(SOURCE)
+    kernel.load()
+
+    def work() -> None:
+        for _ in range(30):
+            kernel.load()
+            kernel.unload()
+
+    assert in_threads(4, work) == []
+    kernel.unload()
+    assert fake.loaded == {}
+
+
+def test_many_kernels_share_one_build(fake: FakeDriver, cold_builds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PRF-04: fifty kernels with one signature shape make one module, whatever their names and pointer types."""
+    monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
+    kernels = []
+    for index in range(50):
+        element = ("float", "int", "double")[index % 3]
+        kernels.append(podium.kernel(f"__global__ void k{index}({element}* a{index}, int n) {{}}"))
+        kernels[-1][1, 1](None, index)
+    assert generated_modules() == 1
+    assert len({each.kernel for each in fake.launches}) == 50
+    assert all(each.level == "generated" for each in kernels)
+
+
+def test_a_kernel_has_a_level(fake: FakeDriver, kernel: podium.Kernel, level: str) -> None:
+    """warm_up() brings a kernel to the level that its launches then have."""
+    kernel.warm_up()
+    assert kernel.level == level
+    kernel.warm_up(1)
+    assert len(fake.loaded) == 2
+
+
+def test_kernels_cannot_be_launched_from_a_copy_of_the_handle(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """Launch objects print what they are; a function given by a driver is a plain value."""
+    launch = kernel[(2, 3), 32]
+    assert "grid (2, 3, 1)" in repr(launch) or "podium_launcher.Launch" in repr(launch)
+    function = Function(5)
+    assert copy.copy(function) == function
+    assert _state.attended() == 0
