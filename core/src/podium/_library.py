@@ -1,0 +1,181 @@
+"""Compiled bytes, mapped into this process: shared libraries and Python extension modules.
+
+The dynamic loader wants a file, so the bytes are written to a folder on this machine that only this process uses, are
+mapped, and the file is removed again. They are never unloaded: objects and pointers from them may live on unseen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from podium._library_folder import leave_base, library_bases, mounted_noexec, write_library
+from podium.errors import LoadError
+
+if TYPE_CHECKING:
+    import ctypes
+    from types import ModuleType
+
+__all__ = ["SharedLibrary", "load_extension"]
+
+_Loaded = TypeVar("_Loaded")
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,128}")
+
+# What loaders say of a good file that must not be executed where it lies.
+_FORBIDDEN = re.compile(r"failed to map segment|operation not permitted|permission denied", re.IGNORECASE)
+
+_serial = itertools.count()
+_forbidding: dict[str, str] = {}
+
+
+class SharedLibrary:
+    """A shared library in this process, for as long as the process lives. Make one with `from_bytes`.
+
+    `path` is where its file was when it was mapped.
+    """
+
+    def __init__(self, name: str, path: Path, library: ctypes.CDLL) -> None:
+        self.name = name
+        self.path = path
+        self._library = library
+
+    @classmethod
+    def from_bytes(cls, name: str, data: bytes, keep_file: bool = False) -> SharedLibrary:
+        """Load a shared library from its bytes.
+
+        `name` is what debuggers and messages show: letters, digits and underscores. With `keep_file` the file stays
+        until the process ends, for debuggers to read. Raises `LoadError` with the loader's own words, and ValueError
+        for a bad name.
+        """
+
+        def load(path: Path) -> SharedLibrary:
+            import ctypes
+
+            return cls(name, path, ctypes.CDLL(str(path)))
+
+        return _map(name, ".dll" if os.name == "nt" else ".so", data, load, keep_file=keep_file)
+
+    def address(self, symbol: str) -> int:
+        """Return the address of a function or a variable. Raises `LoadError` if the library has no such symbol."""
+        import ctypes
+
+        try:
+            if "\0" in symbol:
+                raise ValueError("embedded null character")
+            return ctypes.cast(self._library[symbol], ctypes.c_void_p).value or 0
+        except (AttributeError, ValueError) as error:
+            raise LoadError(f"The library {self.name} has no symbol {symbol!r}: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"<SharedLibrary {self.name}>"
+
+
+def load_extension(name: str, data: bytes) -> ModuleType:
+    """Import a Python extension module from its bytes; it is not entered in ``sys.modules``.
+
+    `name` is the module's name. Raises `LoadError` with the loader's own words, and ValueError for a bad name.
+    """
+
+    def load(path: Path) -> ModuleType:
+        from importlib.machinery import ExtensionFileLoader, ModuleSpec
+        from importlib.util import module_from_spec
+
+        loader = ExtensionFileLoader(name, str(path))
+        before = sys.modules.get(name)
+        module = module_from_spec(ModuleSpec(name, loader, origin=str(path)))
+        loader.exec_module(module)
+        # Modules that initialise in one phase enter themselves.
+        if sys.modules.get(name) is module and module is not before:
+            del sys.modules[name]
+            if before is not None:
+                sys.modules[name] = before
+        return module
+
+    return _map(name, ".pyd" if os.name == "nt" else ".so", data, load, keep_file=False)
+
+
+def _map(name: str, suffix: str, data: bytes, load: Callable[[Path], _Loaded], *, keep_file: bool) -> _Loaded:
+    """Call `load` with a file that holds `data`, in the first place that can be written and executed from."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not a name for a library: use letters, digits and underscores, at most 128")
+    # Never one path twice: loaders take a path that they know for the library that it was.
+    file_name = f"{name}-{next(_serial)}{suffix}"
+    tried = dict(_forbidding)
+    forbidding: dict[str, str] = {}
+    for base in library_bases():
+        if base in _forbidding:
+            continue
+        # Asked first, since a loader that fails may leave parts of the file mapped.
+        if mounted_noexec(base):
+            tried[base] = "its mount forbids execution (noexec)"
+            continue
+        try:
+            path = write_library(base, file_name, data)
+        except OSError as error:
+            tried[base] = error.strerror or str(error)
+            leave_base(base)
+            continue
+        try:
+            loaded = _load_file(path, load, keep_file=keep_file)
+        except (OSError, ImportError, SystemError) as error:
+            if not _FORBIDDEN.search(str(error)):
+                raise _refused(name, error) from None
+            tried[base] = forbidding[base] = str(error)
+        else:
+            # Only now is it known that the place was at fault and not the library.
+            _forbidding.update(forbidding)
+            return loaded
+        leave_base(base)
+    loaded = _map_from_memory(name, data, load, tried)
+    _forbidding.update(forbidding)
+    return loaded
+
+
+def _load_file(path: Path, load: Callable[[Path], _Loaded], *, keep_file: bool) -> _Loaded:
+    keep = False
+    try:
+        loaded = load(path)
+        keep = keep_file
+        return loaded
+    finally:
+        if not keep:
+            # Windows cannot do this while the library is mapped; there the file goes at exit or later.
+            with suppress(OSError):
+                path.unlink()
+
+
+def _map_from_memory(name: str, data: bytes, load: Callable[[Path], _Loaded], tried: dict[str, str]) -> _Loaded:
+    try:
+        descriptor = os.memfd_create(name)
+    except (AttributeError, OSError) as error:
+        raise _nowhere(name, {**tried, "memfd_create": str(error)}) from None
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+        loaded = load(Path(f"/proc/self/fd/{descriptor}"))
+    except (OSError, ImportError, SystemError) as error:
+        os.close(descriptor)
+        if not _FORBIDDEN.search(str(error)):
+            raise _refused(name, error) from None
+        raise _nowhere(name, {**tried, "memfd_create": str(error)}) from None
+    # The descriptor stays open: its number is the path by which the loader knows the library.
+    return loaded
+
+
+def _refused(name: str, error: Exception) -> LoadError:
+    return LoadError(f"The library {name} could not be loaded: {error}")
+
+
+def _nowhere(name: str, tried: dict[str, str]) -> LoadError:
+    places = "".join(f"\n  {place}: {why}" for place, why in tried.items())
+    return LoadError(
+        f"The library {name} could not be loaded: no place was found that can be written and allows execution. "
+        f"Tried:{places}\nSet TMPDIR to a folder of yours on a mount without the option noexec"
+    )
