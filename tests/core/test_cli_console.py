@@ -36,6 +36,13 @@ with console.progress("Compiling"):
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def on_terminal(columns: int, **environment: str) -> str:
     """Run the program on a terminal of so many columns, and return what it wrote there."""
     master, slave = pty.openpty()
@@ -73,6 +80,20 @@ def test_no_width_cuts_anything_off(columns: int) -> None:
         position = words(table).index(word, position) + 1
     assert words(table).count("inactive") == 1
     assert words(rest)[: len(REASON.split())] == REASON.split()
+
+
+@pytest.mark.parametrize("columns", range(1, 150, 4))
+def test_no_column_is_cut_off(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide cells in the middle of a table stay whole at every width, as do the words of the last column."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    row = ("cpu 0", "2147483647x65535x65535", "two words", "an architecture", "the name of it 漢字")
+    Console(stream).table(("device", "grid", "some", "more", "name"), [row])
+    shown = words(stream.getvalue())
+    assert "…" not in stream.getvalue()
+    for word in " ".join(row).split():
+        assert word in shown
 
 
 def test_a_terminal_has_colour() -> None:
@@ -129,10 +150,6 @@ def test_text_is_text(text: str) -> None:
 
 def test_markup_is_text_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal brackets in texts are shown, too."""
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
 
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()

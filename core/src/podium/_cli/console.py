@@ -90,16 +90,20 @@ class Console:
         return self._made
 
     def _rich_table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        from rich.measure import Measurement
+        from rich.cells import cell_len
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(*columns, show_lines=False)
-        for row in rows:
-            table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-        # Narrower than its longest words a table would break them, or lose them.
-        needed = Measurement.get(self._rich, self._rich.options.update(max_width=10_000), table).minimum
+        # Narrower than this, rich would break words or lose them. A column has its blanks and a line beside it.
+        parts = [[line for cell in cells for line in cell.split("\n")] for cells in zip(columns, *rows)]
+        parts[-1] = [word for line in parts[-1] for word in line.split()]
+        needed = sum(max(map(cell_len, texts), default=0) + 3 for texts in parts) + 1
         if needed <= self._rich.width:
+            table = Table()
+            for number, column in enumerate(columns, 1):
+                table.add_column(column, no_wrap=number < len(columns), overflow="fold")
+            for row in rows:
+                table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
             self._rich.print(table)
             return
         for row in rows:

@@ -49,14 +49,12 @@ def _show(console: Console, report: Report, *, tracebacks: bool) -> None:
     console.line(f"Python: {python['executable']}")
     console.heading("Backends")
     show_backends(console, report.backends, report.choice)
-    devices = [row for backend in report.backends for row in _device_rows(backend)]
-    if devices:
-        console.heading("Devices")
-        console.table(("device", "target", "memory", "threads", "shared", "block", "grid", "name"), devices)
-    toolchains = [row for backend in report.backends for row in _toolchain_rows(backend)]
+    _show_devices(console, report)
+    toolchains = [line for backend in report.backends for line in _toolchain_lines(backend)]
     if toolchains:
         console.heading("Toolchains")
-        console.table(("backend", "language", "compiler"), toolchains)
+        for line in toolchains:
+            console.line(line)
     console.heading("This machine")
     for name, text in _machine_rows(report):
         console.line(f"{name}: {text}")
@@ -74,26 +72,29 @@ def _show(console: Console, report: Report, *, tracebacks: bool) -> None:
                 console.line(backend.traceback.rstrip())
 
 
-def _device_rows(backend: BackendReport) -> Iterator[tuple[str, ...]]:
-    for device in (backend.devices.value if backend.devices is not None else None) or ():
-        yield (
-            f"{backend.name} {device['index']}",
-            device["target"],
-            bytes_text(device["memory"]),
-            str(device["max_threads"]),
-            bytes_text(device["max_shared"]),
-            shape_text(tuple(device["max_block"])),
-            shape_text(tuple(device["max_grid"])),
-            device["name"],
-        )
+def _show_devices(console: Console, report: Report) -> None:
+    rows: list[tuple[str, ...]] = []
+    axes: dict[str, list[str]] = {}
+    for backend in report.backends:
+        for device in (backend.devices.value if backend.devices is not None else None) or ():
+            title = f"{backend.name} {device['index']}"
+            memory, shared = bytes_text(device["memory"]), bytes_text(device["max_shared"])
+            rows.append((title, device["target"], memory, str(device["max_threads"]), shared, device["name"]))
+            block, grid = shape_text(device["max_block"]), shape_text(device["max_grid"])
+            axes.setdefault(f"a block has at most {block} threads, a grid at most {grid} blocks", []).append(title)
+    if rows:
+        console.heading("Devices")
+        console.table(("device", "target", "memory", "threads", "shared", "name"), rows)
+        for text, titles in axes.items():
+            console.line(f"{', '.join(titles)}: {text}")
 
 
-def _toolchain_rows(backend: BackendReport) -> Iterator[tuple[str, ...]]:
+def _toolchain_lines(backend: BackendReport) -> Iterator[str]:
     for language, answer in (backend.toolchains or {}).items():
         if answer.error is None:
-            yield backend.name, language, answer.value
+            yield f"{backend.name}, {language}: " + answer.value.replace("\n", "\n  ")
         elif backend.active:
-            yield backend.name, language, f"none: {answer.error}"
+            yield f"{backend.name}, {language}: none: {answer.error}"
 
 
 def _machine_rows(report: Report) -> Iterator[tuple[str, str]]:

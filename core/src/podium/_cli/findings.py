@@ -22,8 +22,8 @@ class Finding:
 
 
 def findings(report: Report) -> list[Finding]:
-    """List the problems of a report, those that keep podium from working first."""
-    return [*_choice(report), *_backends(report), *_trials(report), *_host(report), *_cache(report), *_settings(report)]
+    """List the problems of a report, settings first: one that means nothing is the cause of other problems."""
+    return [*_settings(report), *_choice(report), *_backends(report), *_trials(report), *_host(report), *_cache(report)]
 
 
 def _choice(report: Report) -> Iterator[Finding]:

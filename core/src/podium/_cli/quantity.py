@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = ["bytes_text", "duration_text", "shape_text"]
 
 
@@ -25,6 +27,6 @@ def duration_text(seconds: float) -> str:
     return f"{seconds:.2f} s"
 
 
-def shape_text(shape: tuple[int, ...]) -> str:
+def shape_text(shape: Iterable[int]) -> str:
     """Return lengths along axes, such as ``64x32``."""
     return "x".join(map(str, shape))
