@@ -44,6 +44,13 @@ def _flag(variable: str) -> bool:
     raise SettingError(variable, text, "0 or 1")
 
 
+def _path(variable: str, text: str) -> Path:
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError:  # ~name of a user that does not exist
+        raise SettingError(variable, text, "a path; no user has this name") from None
+
+
 def backend() -> str | None:
     """Return the name in PODIUM_BACKEND, or None."""
     return os.environ.get("PODIUM_BACKEND", "").strip() or None
@@ -60,7 +67,7 @@ def launcher_level() -> str:
 def cache_dir() -> Path | None:
     """Return the folder in PODIUM_CACHE_DIR, or None."""
     text = os.environ.get("PODIUM_CACHE_DIR", "").strip()
-    return Path(text).expanduser().absolute() if text else None
+    return _path("PODIUM_CACHE_DIR", text) if text else None
 
 
 def cache_size() -> int:
@@ -86,7 +93,7 @@ def debug() -> bool:
 def trace_file() -> Path | None:
     """Return the file in PODIUM_TRACE, or None."""
     text = os.environ.get("PODIUM_TRACE", "").strip()
-    return Path(text).expanduser().absolute() if text else None
+    return _path("PODIUM_TRACE", text) if text else None
 
 
 def disabled_plugins() -> frozenset[str]:

@@ -1,0 +1,79 @@
+/* One launch, once its arguments are converted: scratch memory, the record of launches, the driver call. */
+#ifndef PODIUM_FIRE_H
+#define PODIUM_FIRE_H
+
+#include "podium_launch.h"
+
+static void podium_release(struct podium_call *call) {
+    while (call->kept > 0) Py_DecRef(call->keep[--call->kept]);
+    while (call->buffers > 0) PyBuffer_Release(&call->buffer[--call->buffers]);
+}
+
+#define PODIUM_CALL(name, of_launcher)                                                                                 \
+    PyObject *podium_keep[PODIUM_POINTERS + PODIUM_SCRATCH + 1];                                                       \
+    Py_buffer podium_buffers[PODIUM_HOST_MEMORY ? PODIUM_POINTERS + 1 : 1];                                            \
+    struct podium_call name = {                                                                                        \
+        .launcher = of_launcher, .device = -1, .keep = podium_keep, .buffer = podium_buffers}
+
+static void podium_record(const struct podium_launcher *launcher, const struct podium_shape *shape, int device,
+                          uint64_t stream) {
+    struct podium_state *state = launcher->state;
+    unsigned slot = (unsigned)(state->launches++ % 64);
+    state->recent[slot].kernel = launcher->id;
+    state->recent[slot].stream = stream;
+    memcpy(state->recent[slot].grid, shape->grid, sizeof shape->grid);
+    memcpy(state->recent[slot].block, shape->block, sizeof shape->block);
+    state->recent[slot].device = device;
+}
+
+static PyObject *podium_unsigned_object(uint64_t value) { return PyLong_FromUnsignedLongLong(value); }
+
+/* Call a Python function with integers. */
+static PyObject *podium_call_integers(PyObject *function, int count, const uint64_t *values) {
+    PyObject *arguments[12];
+    int made = 0;
+    while (made < count && (arguments[made] = podium_unsigned_object(values[made])) != NULL) made++;
+    PyObject *result = made == count ? PyObject_Vectorcall(function, arguments, (size_t)count, NULL) : NULL;
+    while (made > 0) Py_DecRef(arguments[--made]);
+    return result;
+}
+
+#if PODIUM_SCRATCH
+static int podium_allocate_scratch(struct podium_call *call, const struct podium_shape *shape, int device,
+                                   uint64_t stream, struct podium_values *values) {
+    uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
+    for (int which = 0; which < PODIUM_SCRATCH; which++) {
+        PyObject *found =
+            podium_call_integers(call->launcher->scratch, 4, (uint64_t[]){(uint64_t)which, blocks, (uint64_t)device, stream});
+        if (found == NULL) return -1;
+        call->keep[call->kept++] = found;
+        PyObject *address = PyTuple_GetItem(found, 0);
+        if (address == NULL) return -1;
+        values->scratch[which] = PyLong_AsUnsignedLongLong(address);
+        if (PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+#endif
+
+static PyObject *podium_fire(struct podium_call *call, const struct podium_shape *shape, int device, uint64_t stream,
+                             uint64_t function, struct podium_values *values) {
+    void *addresses[PODIUM_PARAMETERS + 1];
+    struct podium_launcher *launcher = call->launcher;
+#if PODIUM_SCRATCH
+    if (podium_allocate_scratch(call, shape, device, stream, values) < 0) return NULL;
+#endif
+    podium_addresses(values, addresses);
+    podium_record(launcher, shape, device, stream);
+    int status = podium_driver_launch(shape, stream, function, addresses);
+    if (PODIUM_UNLIKELY(status != 0)) {
+        return podium_call_integers(launcher->failed, 9,
+                                    (uint64_t[]){(uint64_t)(uint32_t)status, shape->grid[0], shape->grid[1],
+                                                 shape->grid[2], shape->block[0], shape->block[1], shape->block[2],
+                                                 (uint64_t)device, stream});
+    }
+    Py_IncRef(Py_None);
+    return Py_None;
+}
+
+#endif

@@ -1,0 +1,171 @@
+/* The Python type `Launch`: a kernel bound to a grid and a block, launch(*args). */
+#ifndef PODIUM_LAUNCH_TYPE_H
+#define PODIUM_LAUNCH_TYPE_H
+
+#include "podium_launcher_type.h"
+
+/* A bound launch keeps the functions of the first devices; those of others are asked for each time. */
+#define PODIUM_DEVICES 16
+
+struct podium_launch {
+    PyObject_HEAD
+    vectorcallfunc call;
+    struct podium_launcher *launcher;
+    PyObject *prepare; /* (device, stream) -> function, or None if the grid is empty; checks limits, loads */
+    PyObject *slow;    /* (*args, **keywords): the whole launch */
+    struct podium_shape shape;
+    int has_stream;
+    uint64_t stream;
+    uint64_t epoch;
+    uint64_t functions[PODIUM_DEVICES];
+};
+
+/* Ask for the function of a device; 1 if the grid is empty. */
+static int podium_prepare(struct podium_launch *self, int device, uint64_t stream, uint64_t *function) {
+    PyObject *found = podium_call_integers(self->prepare, 2, (uint64_t[]){(uint64_t)device, stream});
+    if (found == NULL) return -1;
+    int empty = found == Py_None;
+    if (!empty) *function = PyLong_AsUnsignedLongLong(found);
+    Py_DecRef(found);
+    if (PyErr_Occurred()) return -1;
+    if (!empty && device < PODIUM_DEVICES) self->functions[device] = *function;
+    return empty;
+}
+
+static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
+    struct podium_launch *self = (struct podium_launch *)callable;
+    struct podium_launcher *launcher = self->launcher;
+    if (PODIUM_UNLIKELY(keywords != NULL || launcher->state->attended ||
+                        PyVectorcall_NARGS(flags) != PODIUM_ARGUMENTS))
+        return PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
+
+    struct podium_values values;
+    PODIUM_CALL(call, launcher);
+    PyObject *result = NULL;
+    if (podium_unpack(&call, args, &values) < 0) goto done;
+    if (PODIUM_UNLIKELY(call.mixed)) {
+        result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), NULL);
+        goto done;
+    }
+    int device = call.device < 0 ? podium_driver_device() : call.device;
+    if (PODIUM_UNLIKELY(self->epoch != launcher->epoch)) {
+        memset(self->functions, 0, sizeof self->functions);
+        self->epoch = launcher->epoch;
+    }
+    uint64_t stream;
+    void *current = NULL;
+    if (self->has_stream)
+        stream = self->stream;
+    else if (call.exchange != NULL && call.exchange->current_stream(call.device_type, device, &current) == 0)
+        stream = (uint64_t)(uintptr_t)current;
+    else {
+        PyErr_Clear(); /* a library that cannot tell its stream: the next one's, or the driver's own */
+        stream = call.has_stream ? call.stream : podium_driver_stream(device);
+    }
+    uint64_t function = device < PODIUM_DEVICES ? self->functions[device] : 0;
+    if (PODIUM_UNLIKELY(function == 0)) {
+        int empty = podium_prepare(self, device, stream, &function);
+        if (empty != 0) {
+            if (empty > 0) {
+                Py_IncRef(Py_None);
+                result = Py_None;
+            }
+            goto done;
+        }
+    }
+    result = podium_fire(&call, &self->shape, device, stream, function, &values);
+done:
+    podium_release(&call);
+    return result;
+}
+
+/* Launch(launcher, prepare, slow, config): `config` has the attributes that podium_launcher_new reads, and a stream. */
+static PyObject *podium_launch_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    (void)keywords;
+    PyObject *item[4];
+    for (int index = 0; index < 4; index++)
+        if ((item[index] = PyTuple_GetItem(arguments, index)) == NULL) return NULL;
+    if (PODIUM_TYPE(item[0]) != podium_launcher_type) {
+        PyErr_SetString(PyExc_TypeError, "podium: a Launch is made from a Launcher of the same module");
+        return NULL;
+    }
+    PyObject *(*allocate)(PyTypeObject *, Py_ssize_t);
+    *(void **)&allocate = PyType_GetSlot(type, Py_tp_alloc);
+    struct podium_launch *self = (struct podium_launch *)allocate(type, 0);
+    if (self == NULL) return NULL;
+    self->call = podium_launch_call;
+    for (int index = 0; index < 3; index++) Py_IncRef(item[index]);
+    self->launcher = (struct podium_launcher *)item[0];
+    self->prepare = item[1];
+    self->slow = item[2];
+    self->shape = self->launcher->shape;
+    uint64_t flags = 0;
+    PyObject *stream = PyObject_GetAttrString(item[3], "stream");
+    if (stream != NULL && stream != Py_None) {
+        self->has_stream = 1;
+        self->stream = PyLong_AsUnsignedLongLong(stream);
+    }
+    Py_DecRef(stream);
+    if (PyErr_Occurred() || podium_read(item[3], "flags", &flags) < 0 ||
+        podium_read(item[3], "shared", &self->shape.shared) < 0 ||
+        podium_read_tuple(item[3], "grid", 3, self->shape.grid) < 0 ||
+        podium_read_tuple(item[3], "block", 3, self->shape.block) < 0 ||
+        podium_read_tuple(item[3], "cluster", 3, self->shape.cluster) < 0) {
+        Py_DecRef((PyObject *)self);
+        return NULL;
+    }
+    self->shape.flags = (uint32_t)flags;
+    self->epoch = self->launcher->epoch;
+    return (PyObject *)self;
+}
+
+static int podium_launch_traverse(PyObject *object, visitproc visit, void *argument) {
+    struct podium_launch *self = (struct podium_launch *)object;
+    PODIUM_VISIT(PODIUM_TYPE(object));
+    PODIUM_VISIT(self->launcher);
+    PODIUM_VISIT(self->prepare);
+    PODIUM_VISIT(self->slow);
+    return 0;
+}
+
+static int podium_launch_clear(PyObject *object) {
+    struct podium_launch *self = (struct podium_launch *)object;
+    self->call = podium_cleared_call;
+    PODIUM_CLEAR(self->launcher);
+    PODIUM_CLEAR(self->prepare);
+    PODIUM_CLEAR(self->slow);
+    return 0;
+}
+
+/* The repr of the interpreted launch, whose method the slow path is. */
+static PyObject *podium_launch_repr(PyObject *object) {
+    PyObject *slow = ((struct podium_launch *)object)->slow;
+    if (slow == NULL) return podium_cleared_call(object, NULL, 0, NULL);
+    PyObject *twin = PyObject_GetAttrString(slow, "__self__");
+    PyObject *text = twin == NULL ? NULL : PyObject_Repr(twin);
+    Py_DecRef(twin);
+    return text;
+}
+
+static void podium_launch_dealloc(PyObject *object) { podium_free(object, podium_launch_clear); }
+
+static PyMemberDef podium_launch_members[] = {
+    {"__vectorcalloffset__", PODIUM_MEMBER_SSIZE, offsetof(struct podium_launch, call), PODIUM_MEMBER_READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyType_Slot podium_launch_slots[] = {
+    {Py_tp_doc, (void *)"launch(*args): a kernel bound to a grid and a block"},
+    {Py_tp_new, (void *)podium_launch_new},
+    {Py_tp_repr, (void *)podium_launch_repr},
+    {Py_tp_call, (void *)PyVectorcall_Call},
+    {Py_tp_dealloc, (void *)podium_launch_dealloc},
+    {Py_tp_traverse, (void *)podium_launch_traverse},
+    {Py_tp_clear, (void *)podium_launch_clear},
+    {Py_tp_members, podium_launch_members},
+    {0, NULL},
+};
+static PyType_Spec podium_launch_spec = {
+    "podium_launcher.Launch", sizeof(struct podium_launch), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, podium_launch_slots};
+
+#endif
