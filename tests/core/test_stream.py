@@ -1,0 +1,126 @@
+"""The stream of a launch: the explicit one, else that of the arrays' library, else the driver's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fake_launching import ExchangeArray, exchange, exchange_type
+
+import podium
+from podium._stream import stream_handle
+from podium.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from podium.testing import FakeArray, FakeDriver
+
+
+@pytest.fixture
+def launch(fake: FakeDriver, level: str) -> Any:
+    """A launch with three pointers, on its way at the level from the start."""
+    launch = podium.kernel("__global__ void k(float* x, float* y, float* z) {}")[1, 1]
+    launch(None, None, None)
+    return launch
+
+
+@pytest.fixture(autouse=True)
+def library() -> Iterator[None]:
+    exchange().set_stream(0, 900)
+    yield
+    exchange().set_stream(0, 0)
+
+
+def stream_of(fake: FakeDriver) -> int:
+    return fake.launches[-1].stream
+
+
+def test_the_stream_of_the_library_is_asked_for_at_each_launch(fake: FakeDriver, launch: Any) -> None:
+    """CTX-08: the current stream of the arrays' own library is used, and followed when it changes."""
+    array = exchange_type()()
+    launch(array, None, None)
+    assert stream_of(fake) == 900
+    exchange().set_stream(0, 2**62)
+    launch(array, None, None)
+    assert stream_of(fake) == 2**62
+    launch(exchange_type()(device=1), None, None)
+    assert stream_of(fake) == 2**62 + 1
+
+
+def test_an_explicit_stream_wins(fake: FakeDriver, launch: Any) -> None:
+    """CTX-08: stream= beats what the arrays say, and 0 is a stream as any other."""
+    array = exchange_type()()
+    for stream in (5, 0, SimpleNamespace(__cuda_stream__=lambda: (0, 6))):
+        launch(array, array, None, stream=stream)
+        assert stream_of(fake) == (6 if not isinstance(stream, int) else stream)
+
+
+def test_the_first_array_that_has_a_stream_decides(fake: FakeDriver, launch: Any) -> None:
+    """CTX-08: arrays whose library tells none are passed over; the order of the arguments decides among the others."""
+    Streams, Silent = exchange_type(), exchange_type(1)
+    launch(FakeArray(64), Silent(), Streams())
+    assert stream_of(fake) == 900
+    launch(FakeArray(64), Silent(), None)
+    assert stream_of(fake) == 7000
+    launch(FakeArray(64, 1), None, None)
+    assert stream_of(fake) == 7001
+
+
+class Told(FakeArray):
+    """An array with a stream of its own, told by the slow way of podium's own arrays."""
+
+    stream = 4444
+
+    def _podium_location(self) -> Any:
+        from podium._arrays import ArrayLocation
+
+        return ArrayLocation(self.address, 12, self.device, "fp32", True, False, self, self.stream)
+
+
+def test_streams_of_several_protocols(fake: FakeDriver, launch: Any) -> None:
+    """CTX-10: a stream that came with the array itself counts like one of a library, in the order of the arguments."""
+    Streams = exchange_type()
+    launch(Told(64), Streams(), None)
+    assert stream_of(fake) == 4444
+    launch(Streams(), Told(64), None)
+    assert stream_of(fake) == 900
+    launch(None, Told(64), None)
+    assert stream_of(fake) == 4444
+
+
+@pytest.mark.parametrize("outcome", [1, 2])
+def test_a_library_that_cannot_tell_its_stream(fake: FakeDriver, launch: Any, outcome: int) -> None:
+    """CTX-08: a failing question leads to the next array's stream, then the driver's; no error is left behind."""
+    exchange().set_stream(outcome, 900)
+    array = exchange_type()()
+    launch(array, None, None)
+    assert stream_of(fake) == 7000
+    launch(array, Told(64), None)
+    assert stream_of(fake) == 4444
+
+
+def test_hooks_and_records_see_the_stream_that_was_used(fake: FakeDriver, launch: Any) -> None:
+    """CTX-08: what was launched on is shown: in events and in the record of launches."""
+    seen: list[int] = []
+    podium.hooks.enter.add(lambda event: seen.append(event.stream))
+    launch(exchange_type()(), None, None)
+    assert seen == [900] and podium.recent_launches()[-1].stream == 900
+
+
+def test_the_exchange_array_of_the_host_has_no_stream() -> None:
+    """A host array's library is not asked for a stream: kernels on the host have those of their driver."""
+    from podium._arrays import locate
+
+    array = exchange_type()(device_type=1)
+    assert isinstance(array, ExchangeArray)
+    found = locate(array, False, {1})
+    assert found is not None and found.stream is None
+
+
+def test_handles() -> None:
+    """None stays None; integers of 64 bits are handles; everything else says what a stream is."""
+    assert stream_handle(None) is None
+    assert stream_handle(2**64 - 1) == 2**64 - 1
+    for bad, kind in ((2**64, ArgumentValueError), (-1, ArgumentValueError), (False, ArgumentTypeError), ("1", ArgumentTypeError)):
+        with pytest.raises(kind) as caught:
+            stream_handle(bad)
+        assert isinstance(caught.value, ArgumentError) and caught.value.argument == "stream"
