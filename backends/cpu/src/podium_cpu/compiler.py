@@ -1,0 +1,198 @@
+"""From CUDA-dialect text to a shared object, with the host's C++ compiler.
+
+The text is compiled as it is, behind a header that supplies the dialect. Behind it stand lines that export each kernel
+as a C function, and that check the kernel's parameters against its signature, since only the compiler knows its types.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from podium.backend import HostCompiler, ObjectCode, Options, Program, Target
+from podium.errors import CompileError, ToolchainError
+
+from podium_cpu._version import __version__
+from podium_cpu.diagnostics import explain
+from podium_cpu.entries import EntryLines, entry_lines
+from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known
+from podium_cpu.shared_memory import may_have_dynamic_shared, rewrite_shared
+
+__all__ = ["compile_program", "toolchain"]
+
+_INCLUDE = Path(__file__).parent / "include"
+
+# Options whose reason is the dialect:
+_DIALECT_FLAGS = (
+    "-fno-strict-aliasing",  # kernels read floats as float4 and as integers through casts of pointers
+    "-ffp-contract=fast",  # a GPU's compiler merges a product and a sum as well
+    "-fno-math-errno",  # kernels have no errno,
+    "-fno-trapping-math",  # nor traps: both would keep loops from being vectorised
+    "-fvisibility=hidden",  # a kernel's name must not meet one of another library
+)
+
+# What use_fast_math allows a GPU's compiler, and no more: infinities and not-a-numbers still count. With -ffast-math
+# itself, loading the library would make the whole process flush subnormal numbers to zero.
+_FAST_MATH_FLAGS = ("-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
+
+_SOURCE_BEGINS = "#pragma podium_cpu source"
+
+
+def toolchain(language: str) -> str:
+    """Name the compiler with its version, and this backend with its headers. Raises `ToolchainError`."""
+    return f"podium-cpu {__version__} {_headers_digest()}\n{HostCompiler.find('c++').identity}"
+
+
+def compile_program(program: Program, target: Target) -> ObjectCode:
+    """Compile every kernel of a program into one shared object. Raises `CompileError` and `ToolchainError`."""
+    if not is_known(target.arch):
+        raise CompileError(
+            f"{program.label}: there is no architecture {target.arch!r}; this machine's is {host_arch()!r}",
+            program=program.label,
+            target=str(target),
+        )
+    compiler = HostCompiler.find("c++")
+    lines = entry_lines(program.entries)
+    flags = _flags(program, target, compiler)
+    try:
+        source = _unit(program, lines)
+        if _needs_rewriting(program):
+            source = _preprocess(compiler, source, program, flags)
+            main, flags = "kernel.ii", [each for each in flags if not each.startswith(("-D", "-U"))]
+        else:
+            main, flags = "kernel.cpp", [*flags, *_forced_include()]
+        built = compiler.run({main: source}, main, [*flags, *_link_flags(program.options)])
+    except ToolchainError as error:
+        error.program, error.target = program.label, str(target)
+        raise
+    except CompileError as error:
+        raise explain(error, program, lines, target) from None
+    return ObjectCode(
+        code=built.data,
+        format=_object_format(),
+        target=target,
+        entries=program.entries,
+        symbols={entry.name: lines.symbols[index] for index, entry in enumerate(program.entries)},
+        log=built.log,
+    )
+
+
+def _unit(program: Program, lines: EntryLines) -> str:
+    source = program.source.lstrip("\ufeff")
+    return f"{_SOURCE_BEGINS}\n#line 1 {_quote(program.label)}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+
+
+def _preprocess(compiler: HostCompiler, source: str, program: Program, flags: list[str]) -> str:
+    """Run the preprocessor alone, and rewrite the declarations of dynamic shared memory that it brings to light."""
+    flags = [*flags, "-DPODIUM_CPU_KEEP_SHARED", *_forced_include(), "-E"]
+    text = compiler.run({"kernel.cpp": source}, "kernel.cpp", flags).data.decode("utf-8", "surrogateescape")
+    before, _, after = text.partition(_SOURCE_BEGINS)
+    return before + rewrite_shared(after)
+
+
+def _needs_rewriting(program: Program) -> bool:
+    """Tell whether dynamic shared memory may be declared: in the text, or where the text does not show it."""
+    options = program.options
+    hidden_flags = ("-I", "-i", "-D", "@", "-Xclang", "--include")
+    return (
+        may_have_dynamic_shared(program.source)
+        or any("__shared__" in value for _, value in options.defines)
+        or any(flag.startswith(hidden_flags) for flag in options.flags)
+        or any(_is_users(name, form, options) for form, name in _includes(program.source))
+    )
+
+
+def _includes(source: str) -> Iterator[tuple[str, str]]:
+    """Give the bracket and the name of each include; one by a macro has the name ''."""
+    for match in re.finditer(r'^[ \t]*#[ \t]*include(?:_next)?\b[ \t]*(?:([<"])([^>"\n]+)[>"])?', source, re.MULTILINE):
+        yield match[1] or "", match[2] or ""
+
+
+def _is_users(name: str, form: str, options: Options) -> bool:
+    """Tell whether an included file is the user's own, and not the dialect's or the system's."""
+    if not name or (_INCLUDE / "dialect" / name).exists():
+        return not name
+    return form == '"' or any(os.path.exists(os.path.join(folder, name)) for folder in options.include_dirs)
+
+
+def _flags(program: Program, target: Target, compiler: HostCompiler) -> list[str]:
+    """Make the flags that hold for the preprocessor and for the compiler.
+
+    `max_registers` changes nothing here: a thread of a block has as many registers as the processor.
+    """
+    options = program.options
+    flags = [f"-std={options.std}", "-O0" if options.debug else "-O3", *_DIALECT_FLAGS]
+    if options.debug or options.line_info:
+        flags.append("-g")
+    if options.fast_math:
+        flags += _FAST_MATH_FLAGS
+    flags += _arch_flags(target.arch, compiler)
+    for name, value in options.defines:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or re.search(r"[\n\r\0]", value):
+            raise CompileError(
+                f"The macro {name!r} with the value {value!r} cannot be defined: a name has letters, digits and "
+                f"underscores, and a value is one line",
+                program=program.label,
+                target=str(target),
+            )
+        flags.append(f"-D{name}={value}" if value else f"-D{name}")
+    # Before the user's folders, where a vendor's headers of the same names may lie.
+    flags.append(f"-I{_INCLUDE / 'dialect'}")
+    if program.path is not None:
+        flags += ["-iquote", os.path.dirname(os.path.abspath(program.path))]
+    flags += [f"-I{folder}" for folder in options.include_dirs]
+    return [*flags, *options.flags]
+
+
+def _forced_include() -> list[str]:
+    return ["-include", str(_INCLUDE / "podium_cpu.h")]
+
+
+def _link_flags(options: Options) -> list[str]:
+    flags = ["-shared", "-fPIC"]
+    if sys.platform.startswith("linux"):
+        # Without a need for it, the C++ library is not loaded with the kernel.
+        flags.append("-Wl,--as-needed")
+        # What is missing is told by the compiler, and not when the kernel is loaded. The functions of a sanitizer are
+        # in the program and not in the library.
+        if not any(flag.startswith("-fsanitize") for flag in options.flags):
+            flags.append("-Wl,-z,defs")
+    return flags
+
+
+def _arch_flags(arch: str, compiler: HostCompiler) -> list[str]:
+    if arch in ARCH_LEVELS:
+        # The levels have names in gcc 11, clang 12 and later; code for the lowest runs everywhere.
+        return [f"-march={arch}"] if _knows_levels(compiler.version) else ["-march=x86-64"]
+    return [f"-march={arch}"] if arch.startswith("armv8") else []
+
+
+def _knows_levels(version: str) -> bool:
+    clang = re.search(r"clang version (\d+)", version)
+    if clang:
+        return int(clang[1]) >= 12
+    numbers = re.findall(r"\b(\d+)\.\d+(?:\.\d+)?", version)
+    return bool(numbers) and int(numbers[-1]) >= 11
+
+
+def _quote(label: str) -> str:
+    text = label.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\n\r\0]", "?", text) + '"'
+
+
+def _object_format() -> str:
+    return {"darwin": "macho", "win32": "coff"}.get(sys.platform, "elf")
+
+
+@functools.lru_cache(maxsize=1)
+def _headers_digest() -> str:
+    from hashlib import sha256
+
+    digest = sha256()
+    for path in sorted(_INCLUDE.rglob("*.h")):
+        digest.update(f"{path.relative_to(_INCLUDE)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()

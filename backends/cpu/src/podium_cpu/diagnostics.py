@@ -1,0 +1,135 @@
+"""What the compiler said, in terms of the user's source: which line, with the line itself, or which parameter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from podium.backend import Program, Target
+from podium.errors import CompileError, Diagnostic
+
+from podium_cpu.entries import EntryLine, EntryLines
+
+__all__ = ["explain"]
+
+# A qualifier, attributes and launch bounds, the type void, and the name.
+_KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^()]*\))*?\b(?!__launch_bounds__|__cluster_dims__)(\w+)\s*\(")
+
+_UNKNOWN = re.compile(r"not declared|not been declared|not a member|undeclared|no member|no template")
+
+_SHOWN = 3
+_ERRORS = ("error", "fatal error")
+
+
+def explain(error: CompileError, program: Program, lines: EntryLines, target: Target) -> CompileError:
+    """Make the error that users see out of the host compiler's."""
+    diagnostics = _translate(error.diagnostics, program, lines)
+    errors = [each for each in diagnostics if each.severity in _ERRORS]
+    missing = list(dict.fromkeys(re.findall(r"undefined reference to [`'\"](.+?)['\"]", error.log)))
+    if not errors and missing:
+        names = ", ".join(missing)
+        parts = [f"{program.label}: declared and used, but nowhere defined: {names}"]
+    elif errors:
+        parts = [_show(each, program) for each in errors[:_SHOWN]]
+        if len(errors) > _SHOWN:
+            parts.append(f"... and {len(errors) - _SHOWN} more errors, in the error's log")
+    else:
+        parts = [str(error)]
+    return CompileError(
+        "\n".join([f"{program.label} does not compile for {target}:", *parts]),
+        log=error.log,
+        diagnostics=diagnostics,
+        program=program.label,
+        target=str(target),
+    )
+
+
+def _translate(found: Sequence[Diagnostic], program: Program, lines: EntryLines) -> list[Diagnostic]:
+    """Turn messages about the lines behind the user's text into messages about kernels and parameters."""
+    result: list[Diagnostic] = []
+    # What the lines behind a broken text say comes of its errors.
+    broken = any(each.severity in _ERRORS and each.file != lines.label for each in found)
+    refused: dict[int, str] = {}  # the kind of the first line refused, by kernel: what follows comes of it
+    translated = False  # whether the last error was about one of the lines, and the notes now are
+    for position, diagnostic in enumerate(found):
+        if diagnostic.severity == "note" and translated:
+            continue
+        translated = diagnostic.file == lines.label
+        if not translated:
+            result.append(diagnostic)
+            continue
+        if diagnostic.severity not in _ERRORS or broken:
+            continue
+        if not 1 <= diagnostic.line <= len(lines.lines):
+            result.append(_at_end(diagnostic, program))
+            continue
+        line = lines.lines[diagnostic.line - 1]
+        first = refused.setdefault(line.entry, line.kind)
+        if first != line.kind or (line.kind != "parameter" and _has(result, program, line)):
+            continue
+        text = _complaint(line, diagnostic, found[position + 1 :], program)
+        place = _declaration(program, line.entry)
+        if not any(each.message == text for each in result):
+            result.append(Diagnostic(program.label, *place, "error", text))
+    return result
+
+
+def _has(result: Sequence[Diagnostic], program: Program, line: EntryLine) -> bool:
+    name = repr(program.entries[line.entry].name)
+    return any(name in each.message for each in result if each.severity == "error")
+
+
+def _complaint(line: EntryLine, diagnostic: Diagnostic, following: Sequence[Diagnostic], program: Program) -> str:
+    if line.kind == "name" and "static" not in diagnostic.message:
+        name = program.entries[line.entry].name
+        if _UNKNOWN.search(diagnostic.message):
+            names = ", ".join(dict.fromkeys(_KERNEL.findall(program.source))) or "none"
+            return f"{line.complaint} in the source; it has: {names}"
+        return f"{name!r} does not name one kernel: {diagnostic.message}"
+    if line.kind == "export":
+        return f"{line.complaint}: {diagnostic.message}"
+    # Compilers add a note with the two numbers that they compared.
+    notes = [each.message for each in following[:2] if each.severity == "note"]
+    numbers = re.search(r"\(?\b(\d+) == (\d+)\b\)?", " ".join([*notes, diagnostic.message]))
+    return line.complaint.replace("{found}", numbers[1] if numbers else "another number of")
+
+
+def _declaration(program: Program, entry: int) -> tuple[int, int]:
+    """Find the line and the column of a kernel's name in the source, or the beginning."""
+    base = re.sub(r"<.*", "", program.entries[entry].name, flags=re.DOTALL).split("::")[-1].strip()
+    kernels = (match for match in _KERNEL.finditer(program.source) if match[1] == base)
+    match = next(kernels, None) or re.search(rf"\b({re.escape(base)})\b", program.source)
+    if match is None:
+        return 1, 1
+    before = program.source[: match.start(1)]
+    return before.count("\n") + 1, match.start(1) - before.rfind("\n")
+
+
+def _at_end(diagnostic: Diagnostic, program: Program) -> Diagnostic:
+    """A message behind everything is about what the text leaves open, such as a brace."""
+    lines = program.source.splitlines() or [""]
+    return Diagnostic(program.label, len(lines), len(lines[-1]) + 1, diagnostic.severity, diagnostic.message)
+
+
+def _show(diagnostic: Diagnostic, program: Program) -> str:
+    head = f"{diagnostic.file}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity}: {diagnostic.message}"
+    line = _source_line(diagnostic, program)
+    if line is None or not line.strip():
+        return head
+    gutter = f"{diagnostic.line:5} | "
+    # Tabs stay tabs, so that the caret stands under its character.
+    blank = "".join("\t" if character == "\t" else " " for character in line[: diagnostic.column - 1])
+    return f"{head}\n{gutter}{line}\n{' ' * (len(gutter) - 2)}| {blank}^"
+
+
+def _source_line(diagnostic: Diagnostic, program: Program) -> str | None:
+    if diagnostic.file == program.label:
+        text = program.source
+    else:
+        try:
+            with open(diagnostic.file, encoding="utf-8", errors="replace") as file:
+                text = file.read(1 << 20)
+        except OSError:
+            return None
+    lines = text.split("\n")
+    return lines[diagnostic.line - 1].rstrip("\r") if 1 <= diagnostic.line <= len(lines) else None

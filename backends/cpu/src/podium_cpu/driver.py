@@ -1,0 +1,203 @@
+"""The driver of the CPU backend: the host's memory, its C++ compiler, and one device."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import threading
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from podium.backend import (
+    Device,
+    Driver,
+    Function,
+    LaunchConfig,
+    ObjectCode,
+    Parameters,
+    Program,
+    SharedLibrary,
+    Target,
+)
+from podium.errors import LoadError
+
+from podium_cpu.launcher import CpuLauncher
+from podium_cpu.memory import HostBuffer
+from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_name
+
+__all__ = ["CpuDriver"]
+
+WARP_SIZE = 32
+
+# The statuses of include/podium_cpu_launch.h.
+_STATUSES = {
+    0: ("PODIUM_CPU_SUCCESS", "no error"),
+    1: ("PODIUM_CPU_ERROR_INVALID_VALUE", "the block or its shared memory is empty or too large"),
+    2: ("PODIUM_CPU_ERROR_OUT_OF_MEMORY", "no memory for the stacks of the threads of a block"),
+    3: (
+        "PODIUM_CPU_ERROR_BARRIER",
+        "the threads of a block wait for each other and none can go on: a barrier or a warp function was not reached "
+        "by all threads that it waits for",
+    ),
+    4: ("PODIUM_CPU_ERROR_MASK", "a thread called a warp function with a mask that does not contain its own lane"),
+    5: ("PODIUM_CPU_ERROR_ASSERT", "an assertion of the kernel failed; stderr says which"),
+    6: ("PODIUM_CPU_ERROR_TRAP", "the kernel called __trap"),
+}
+
+_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    # Another thread may have held the lock at the fork, and that thread does not exist in the child.
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+class _Launch(ctypes.Structure):
+    """podium_cpu_launch of include/podium_cpu_launch.h."""
+
+    _fields_: ClassVar = [("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("shared", ctypes.c_uint64)]
+
+
+# Calls of this type release the interpreter lock.
+_Entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Launch), ctypes.c_void_p)
+
+
+class CpuDriver(Driver):
+    """Runs kernels on the host. A launch has ended when it returns, and there is one stream, 0."""
+
+    name = "cpu"
+    priority = 0
+    launcher_cls = CpuLauncher
+    # Memory of the host itself, and such that a GPU's runtime has pinned (3 and 11) or moves about (13).
+    dlpack_devices = frozenset({1, 3, 11, 13})
+    host_memory = True
+    fork_safe = True
+
+    def __init__(self) -> None:
+        self._libraries: dict[bytes, SharedLibrary] = {}
+        self._runtime: int | None = None
+
+    @classmethod
+    def inactive_reason(cls) -> str | None:
+        """Say None: there is always a CPU. A missing compiler is an error of the first compilation."""
+        return None
+
+    def toolchain(self, language: str) -> str:
+        """Name the host's C++ compiler and this backend's headers."""
+        from podium_cpu.compiler import toolchain
+
+        return toolchain(language)
+
+    def devices(self) -> Sequence[Device]:
+        """Return the one device. Its limits on blocks are those of a large GPU: what runs here fits there."""
+        return [
+            Device(
+                index=0,
+                name=processor_name(),
+                target=self.default_target(),
+                max_grid=(2147483647, 65535, 65535),
+                max_block=(1024, 1024, 64),
+                max_threads=1024,
+                max_shared=227 << 10,
+                memory=memory_bytes(),
+                max_parameter_bytes=32764,
+            )
+        ]
+
+    def default_target(self) -> Target:
+        """Return the target for this machine's kind of processor."""
+        return Target(self.name, host_arch(), WARP_SIZE)
+
+    def compile(self, program: Program, target: Target) -> ObjectCode:
+        """Compile with the host's C++ compiler."""
+        from podium_cpu.compiler import compile_program
+
+        return compile_program(program, target)
+
+    def load(self, code: ObjectCode, name: str, device: int) -> Function:
+        """Map the shared object, once for all of its kernels, and look the kernel up."""
+        code.entry(name)
+        if code.target.backend != self.name or not can_run(code.target.arch):
+            raise LoadError(
+                f"{name} was built for {code.target}, and this machine runs {self.default_target()}: compile it again",
+                kernel=name,
+                backend=self.name,
+            )
+        if not _is_whole(code.code):
+            raise LoadError(f"{name}: the code is cut short", kernel=name, backend=self.name)
+        try:
+            handle = self._library(code.code).address(code.symbol(name))
+        except LoadError as error:
+            raise LoadError(f"{name}: {error}", kernel=name, backend=self.name) from None
+        return Function(handle=handle, max_threads=1024)
+
+    def unload(self, function: Function, device: int) -> None:
+        """Keep the code: thread-local memory and pointers to functions may outlive the kernel that they came from."""
+
+    def allocate(self, size: int, alignment: int, device: int, stream: int) -> HostBuffer:
+        """Return memory of the host."""
+        return HostBuffer(size, alignment)
+
+    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
+        """Copy bytes; the two places may overlap."""
+        ctypes.memmove(destination, source, size)
+
+    def current_device(self) -> int:
+        """Return 0."""
+        return 0
+
+    def current_stream(self, device: int) -> int:
+        """Return 0."""
+        return 0
+
+    def synchronize(self, device: int, stream: int | None = None) -> int:
+        """Write out what kernels have printed, as a GPU does here too; launches have ended already."""
+        _c_library().fflush(None)
+        return 0
+
+    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+        """Run all blocks, and return their status."""
+        shape = _Launch(config.grid, config.block, config.shared)
+        status: int = _Entry(function)(shape, parameters.addresses())
+        return status
+
+    def describe_status(self, status: int) -> tuple[str, str]:
+        """Return the name and the text of a status."""
+        return _STATUSES.get(status, (f"PODIUM_CPU_ERROR_{status}", "unknown status"))
+
+    def _library(self, code: bytes) -> SharedLibrary:
+        digest = hashlib.sha256(code).digest()
+        with _lock:
+            library = self._libraries.get(digest)
+            if library is None:
+                library = SharedLibrary.from_bytes("podium_cpu_kernel", code)
+                self._attach(library)
+                self._libraries[digest] = library
+            return library
+
+    def _attach(self, library: SharedLibrary) -> None:
+        """Have all libraries run on the stacks of the first one; otherwise each would make its own."""
+        attach = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(library.address("podium_cpu_attach"))
+        self._runtime = attach(self._runtime)
+
+
+def _is_whole(code: bytes) -> bool:
+    """Tell whether a 64-bit ELF file is as long as its header says: the loader maps one that was cut, and crashes."""
+    if not code.startswith(b"\x7fELF\x02"):
+        return True  # the loader itself knows what is no library
+    order: Literal["little", "big"] = "little" if code[5:6] == b"\1" else "big"
+    sections = int.from_bytes(code[40:48], order)
+    size, count = (int.from_bytes(code[place : place + 2], order) for place in (58, 60))
+    return len(code) >= 64 and sections + size * count <= len(code)
+
+
+@functools.lru_cache(maxsize=1)
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

@@ -1,0 +1,211 @@
+// Mathematical functions that the C library lacks, and the fast ones under their names in the dialect.
+// The fast ones are no less exact here than the others.
+#ifndef PODIUM_CPU_MATH_H
+#define PODIUM_CPU_MATH_H
+
+#include "integer.h"
+#include "standard.h"
+
+namespace podium_cpu {
+template <class T>
+static inline constexpr T lesser(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+static inline constexpr T greater(T a, T b) {
+  return a < b ? b : a;
+}
+}  // namespace podium_cpu
+
+#define PODIUM_CPU_MIN_MAX(left, right, result)                                                           \
+  static inline constexpr result min(left a, right b) { return podium_cpu::lesser<result>(a, b); }  \
+  static inline constexpr result max(left a, right b) { return podium_cpu::greater<result>(a, b); }
+PODIUM_CPU_MIN_MAX(int, int, int)
+PODIUM_CPU_MIN_MAX(unsigned int, unsigned int, unsigned int)
+PODIUM_CPU_MIN_MAX(int, unsigned int, unsigned int)
+PODIUM_CPU_MIN_MAX(unsigned int, int, unsigned int)
+PODIUM_CPU_MIN_MAX(long, long, long)
+PODIUM_CPU_MIN_MAX(unsigned long, unsigned long, unsigned long)
+PODIUM_CPU_MIN_MAX(long, unsigned long, unsigned long)
+PODIUM_CPU_MIN_MAX(unsigned long, long, unsigned long)
+PODIUM_CPU_MIN_MAX(long long, long long, long long)
+PODIUM_CPU_MIN_MAX(unsigned long long, unsigned long long, unsigned long long)
+PODIUM_CPU_MIN_MAX(long long, unsigned long long, unsigned long long)
+PODIUM_CPU_MIN_MAX(unsigned long long, long long, unsigned long long)
+#undef PODIUM_CPU_MIN_MAX
+
+// Of a number and a not-a-number, the number: as fmin and fmax have it.
+#define PODIUM_CPU_MIN_MAX(left, right, result, suffix)                                              \
+  static inline result min(left a, right b) { return __builtin_fmin##suffix(result(a), result(b)); } \
+  static inline result max(left a, right b) { return __builtin_fmax##suffix(result(a), result(b)); }
+PODIUM_CPU_MIN_MAX(float, float, float, f)
+PODIUM_CPU_MIN_MAX(double, double, double, )
+PODIUM_CPU_MIN_MAX(float, double, double, )
+PODIUM_CPU_MIN_MAX(double, float, double, )
+#undef PODIUM_CPU_MIN_MAX
+
+static inline unsigned int umin(unsigned int a, unsigned int b) { return min(a, b); }
+static inline unsigned int umax(unsigned int a, unsigned int b) { return max(a, b); }
+static inline long long llmin(long long a, long long b) { return min(a, b); }
+static inline long long llmax(long long a, long long b) { return max(a, b); }
+static inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
+static inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
+
+// A function in double and, with an f behind its name, in single precision.
+#define PODIUM_CPU_BOTH(name, parameters, parametersf, ...)              \
+  static inline double name parameters { return double(__VA_ARGS__); }   \
+  static inline float name##f parametersf { return float(__VA_ARGS__); }
+#define PODIUM_CPU_UNARY(name, ...) PODIUM_CPU_BOTH(name, (double x), (float x), __VA_ARGS__)
+#define PODIUM_CPU_BINARY(name, ...) PODIUM_CPU_BOTH(name, (double x, double y), (float x, float y), __VA_ARGS__)
+
+namespace podium_cpu {
+
+static constexpr double pi = 3.14159265358979323846;
+
+// The sine of pi times x, exact where x is a multiple of a half.
+static inline double sine_of_turns(double x) {
+  double rest = fmod(fabs(x), 2.0), sign = x < 0 ? -1.0 : 1.0;
+  if (rest >= 1.0) {
+    rest -= 1.0;
+    sign = -sign;
+  }
+  if (rest > 0.5)
+    rest = 1.0 - rest;
+  return rest == 0.0 ? copysign(0.0, x) : sign * (rest > 0.25 ? cos((0.5 - rest) * pi) : sin(rest * pi));
+}
+
+static inline double cosine_of_turns(double x) {
+  double rest = fmod(fabs(x), 2.0);
+  if (rest > 1.0)
+    rest = 2.0 - rest;
+  return rest == 0.5 ? 0.0 : rest < 0.25 ? cos(rest * pi) : rest > 0.75 ? -cos((1.0 - rest) * pi) : sin((0.5 - rest) * pi);
+}
+
+// The inverse of erf: a first guess from its logarithm, then Newton steps, each of which doubles the digits.
+static inline double inverse_erf(double y) {
+  if (!(fabs(y) < 1.0))
+    return fabs(y) == 1.0 ? copysign(HUGE_VAL, y) : NAN;
+  const double a = 0.147, log_part = log1p(-y * y), half = 2 / (pi * a) + log_part / 2;
+  double x = copysign(sqrt(sqrt(half * half - log_part / a) - half), y);
+  for (int i = 0; i < 4; ++i) {
+    const double error = fabs(y) < 0.5 ? erf(x) - y : copysign(1 - fabs(y), y) - copysign(erfc(fabs(x)), y);
+    x -= error / (2 / sqrt(pi) * exp(-x * x) - x * error);
+  }
+  return x;
+}
+
+}  // namespace podium_cpu
+
+PODIUM_CPU_UNARY(rsqrt, 1 / sqrt(x))
+PODIUM_CPU_UNARY(rcbrt, 1 / cbrt(x))
+PODIUM_CPU_UNARY(sinpi, podium_cpu::sine_of_turns(x))
+PODIUM_CPU_UNARY(cospi, podium_cpu::cosine_of_turns(x))
+PODIUM_CPU_UNARY(normcdf, 0.5 * erfc(-double(x) * sqrt(0.5)))
+PODIUM_CPU_UNARY(erfinv, podium_cpu::inverse_erf(x))
+PODIUM_CPU_UNARY(erfcinv, podium_cpu::inverse_erf(1 - double(x)))
+PODIUM_CPU_UNARY(normcdfinv, sqrt(2.0) * podium_cpu::inverse_erf(2 * double(x) - 1))
+PODIUM_CPU_BINARY(rhypot, 1 / hypot(x, y))
+PODIUM_CPU_BOTH(norm3d, (double x, double y, double z), (float x, float y, float z), hypot(hypot(x, y), z))
+PODIUM_CPU_BOTH(rnorm3d, (double x, double y, double z), (float x, float y, float z), 1 / hypot(hypot(x, y), z))
+#ifndef __USE_GNU
+PODIUM_CPU_UNARY(exp10, pow(10.0, double(x)))
+static inline void sincos(double x, double *sine, double *cosine) { *sine = sin(x), *cosine = cos(x); }
+static inline void sincosf(float x, float *sine, float *cosine) { *sine = sinf(x), *cosine = cosf(x); }
+#endif
+#undef PODIUM_CPU_BINARY
+#undef PODIUM_CPU_UNARY
+#undef PODIUM_CPU_BOTH
+
+static inline float rsqrt(float x) { return rsqrtf(x); }
+static inline void sincos(float x, float *sine, float *cosine) { sincosf(x, sine, cosine); }
+static inline void sincospi(double x, double *sine, double *cosine) { *sine = sinpi(x), *cosine = cospi(x); }
+static inline void sincospif(float x, float *sine, float *cosine) { *sine = sinpif(x), *cosine = cospif(x); }
+static inline float fdividef(float x, float y) { return x / y; }
+
+static inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
+// The C library declares functions of these names and has none.
+#define __sinf sinf
+#define __cosf cosf
+#define __tanf tanf
+#define __tanhf tanhf
+#define __sincosf sincosf
+#define __expf expf
+#define __exp10f exp10f
+#define __logf logf
+#define __log2f log2f
+#define __log10f log10f
+#define __powf powf
+static inline float __fdividef(float x, float y) { return x / y; }
+static inline float __frsqrt_rn(float x) { return static_cast<float>(1 / sqrt(static_cast<double>(x))); }
+
+namespace podium_cpu {
+
+// A rounded result that is not merged into a fused operation with the next one.
+template <class T>
+static inline __attribute__((always_inline)) T rounded(T x) {
+#if defined(__x86_64__)
+  __asm__("" : "+x"(x));
+#elif defined(__aarch64__)
+  __asm__("" : "+w"(x));
+#else
+  __asm__("" : "+m"(x));
+#endif
+  return x;
+}
+
+// Conversions that stop at the ends of the range, with 0 for not-a-number, as on a GPU.
+template <class To, class From>
+static inline To saturated(From x, From low, From past_high, To least, To greatest) {
+  return x != x ? To(0) : x < low ? least : x >= past_high ? greatest : To(x);
+}
+
+}  // namespace podium_cpu
+
+#define PODIUM_CPU_ROUNDED(letter, type, suffix)                                                              \
+  static inline type __##letter##add_rn(type x, type y) { return podium_cpu::rounded(x + y); }                \
+  static inline type __##letter##sub_rn(type x, type y) { return podium_cpu::rounded(x - y); }                \
+  static inline type __##letter##mul_rn(type x, type y) { return podium_cpu::rounded(x * y); }                \
+  static inline type __##letter##div_rn(type x, type y) { return podium_cpu::rounded(x / y); }                \
+  static inline type __##letter##rcp_rn(type x) { return podium_cpu::rounded(1 / x); }                        \
+  static inline type __##letter##sqrt_rn(type x) { return __builtin_sqrt##suffix(x); }
+PODIUM_CPU_ROUNDED(f, float, f)
+PODIUM_CPU_ROUNDED(d, double, )
+#undef PODIUM_CPU_ROUNDED
+static inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+static inline double __fma_rn(double x, double y, double z) { return __builtin_fma(x, y, z); }
+
+#define PODIUM_CPU_TO_INTEGER(name, from, suffix, to, low, past_high, least, greatest)                              \
+  static inline to name##_rn(from x) {                                                                              \
+    return podium_cpu::saturated<to, from>(__builtin_rint##suffix(x), low, past_high, least, greatest);             \
+  }                                                                                                                 \
+  static inline to name##_rz(from x) {                                                                              \
+    return podium_cpu::saturated<to, from>(__builtin_trunc##suffix(x), low, past_high, least, greatest);            \
+  }                                                                                                                 \
+  static inline to name##_ru(from x) {                                                                              \
+    return podium_cpu::saturated<to, from>(__builtin_ceil##suffix(x), low, past_high, least, greatest);             \
+  }                                                                                                                 \
+  static inline to name##_rd(from x) {                                                                              \
+    return podium_cpu::saturated<to, from>(__builtin_floor##suffix(x), low, past_high, least, greatest);            \
+  }
+#define PODIUM_CPU_TO_INTEGERS(name, from, suffix)                                                                  \
+  PODIUM_CPU_TO_INTEGER(name##int, from, suffix, int, -0x1p31f, 0x1p31f, -2147483647 - 1, 2147483647)               \
+  PODIUM_CPU_TO_INTEGER(name##uint, from, suffix, unsigned int, 0, 0x1p32f, 0u, ~0u)                                \
+  PODIUM_CPU_TO_INTEGER(name##ll, from, suffix, long long, -0x1p63f, 0x1p63f, -9223372036854775807ll - 1,           \
+                        9223372036854775807ll)                                                                      \
+  PODIUM_CPU_TO_INTEGER(name##ull, from, suffix, unsigned long long, 0, 0x1p64f, 0ull, ~0ull)
+PODIUM_CPU_TO_INTEGERS(__float2, float, f)
+PODIUM_CPU_TO_INTEGERS(__double2, double, )
+#undef PODIUM_CPU_TO_INTEGERS
+#undef PODIUM_CPU_TO_INTEGER
+
+static inline float __int2float_rn(int x) { return static_cast<float>(x); }
+static inline float __uint2float_rn(unsigned int x) { return static_cast<float>(x); }
+static inline float __ll2float_rn(long long x) { return static_cast<float>(x); }
+static inline float __ull2float_rn(unsigned long long x) { return static_cast<float>(x); }
+static inline double __int2double_rn(int x) { return x; }
+static inline double __uint2double_rn(unsigned int x) { return x; }
+static inline double __ll2double_rn(long long x) { return static_cast<double>(x); }
+static inline double __ull2double_rn(unsigned long long x) { return static_cast<double>(x); }
+static inline float __double2float_rn(double x) { return static_cast<float>(x); }
+
+#endif

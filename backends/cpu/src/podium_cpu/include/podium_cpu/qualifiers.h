@@ -1,0 +1,38 @@
+// The words that the dialect adds to declarations.
+#ifndef PODIUM_CPU_QUALIFIERS_H
+#define PODIUM_CPU_QUALIFIERS_H
+
+#define __global__
+#define __device__
+#define __host__
+#define __managed__
+#define __constant__
+#define __grid_constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __inline_hint__
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __maxnreg__(...)
+
+// A block runs on one thread of the system, so what belongs to a block can belong to that thread. Declarations of
+// dynamic shared memory are rewritten before they come here, and the rewriting needs to see the word.
+#ifndef PODIUM_CPU_KEEP_SHARED
+#define __shared__ thread_local
+#endif
+
+#if !defined(__has_builtin)
+#define PODIUM_CPU_NO_ASSUME 1
+#elif !__has_builtin(__builtin_assume)
+#define PODIUM_CPU_NO_ASSUME 1
+#endif
+#ifdef PODIUM_CPU_NO_ASSUME
+#define __builtin_assume(condition) \
+  do {                              \
+    if (!(condition))               \
+      __builtin_unreachable();      \
+  } while (0)
+#endif
+
+#endif

@@ -1,0 +1,32 @@
+/* What a launcher and a compiled kernel of the CPU backend agree on; C and C++. */
+#ifndef PODIUM_CPU_LAUNCH_H
+#define PODIUM_CPU_LAUNCH_H
+
+#include <stdint.h>
+
+/* The shape of a launch: grid in blocks, block in threads, dynamic shared memory of a block in bytes. */
+typedef struct {
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint64_t shared;
+} podium_cpu_launch;
+
+/* Every kernel is exported as
+ *
+ *     int podium_entry_N(const podium_cpu_launch *launch, void *const *parameters);
+ *
+ * where parameters[i] points to the i-th argument. It returns when all blocks have run, and returns a status: */
+enum {
+  PODIUM_CPU_SUCCESS = 0,
+  PODIUM_CPU_ERROR_INVALID_VALUE = 1, /* a block, grid or shared size beyond the limits below */
+  PODIUM_CPU_ERROR_OUT_OF_MEMORY = 2, /* no memory for the stacks of a block's threads */
+  PODIUM_CPU_ERROR_BARRIER = 3,       /* threads wait for each other and none can go on */
+  PODIUM_CPU_ERROR_MASK = 4,          /* a warp function was called by a thread that its mask leaves out */
+  PODIUM_CPU_ERROR_ASSERT = 5,        /* an assertion of the kernel failed */
+  PODIUM_CPU_ERROR_TRAP = 6           /* the kernel called __trap */
+};
+
+/* The limits are those of a large GPU, so that what runs here fits there. */
+enum { PODIUM_CPU_MAX_THREADS = 1024, PODIUM_CPU_MAX_SHARED = 227 * 1024 };
+
+#endif

@@ -1,0 +1,398 @@
+"""The host's C and C++ compilers: found, identified for cache keys, and run in private folders.
+
+Nothing here knows of kernels or devices. The subprocess modules are imported when a compiler runs, since a process
+that finds everything in the cache never runs one.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from podium.errors import CompileError, Diagnostic, ToolchainError
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+__all__ = ["Build", "HostCompiler", "Language", "parse_diagnostics"]
+
+Language = Literal["c", "c++"]
+
+_VARIABLES: dict[str, str] = {"c": "CC", "c++": "CXX"}
+_NAMES: dict[str, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "c++": ("c++", "g++", "clang++")}
+_PACKAGES: dict[str, str] = {
+    "c": "apt install gcc libc6-dev, dnf install gcc, apk add gcc musl-dev, or xcode-select --install",
+    "c++": "apt install g++, dnf install gcc-c++, apk add g++, or xcode-select --install",
+}
+
+# Variables that compilers read and that change what they produce without standing in the command.
+_SEARCH_VARIABLES = (
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "CCC_OVERRIDE_OPTIONS",
+    "SDKROOT",
+)
+
+_MAX_LOG = 1 << 20
+_TIMEOUT = 600.0
+
+_DIAGNOSTIC = re.compile(
+    r"^(?P<file>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? "
+    r"(?P<severity>fatal error|error|warning|note): (?P<message>.*)$",
+    re.MULTILINE,
+)
+
+# What a log says when the fault is not the source's.
+_TROUBLES = (
+    (
+        r"No space left on device|Disk quota exceeded",
+        "the disk of the temporary folder is full; free some, or set TMPDIR",
+    ),
+    (
+        r"virtual memory exhausted|[Oo]ut of memory|Cannot allocate memory|Killed signal terminated|command: Killed",
+        "it was killed or ran out of memory",
+    ),
+    (r"signal terminated program|command failed due to signal|internal compiler error", "the compiler itself crashed"),
+    (r"cannot execute|error trying to exec|cannot find '?\bld\b|cannot find '?\bas\b", "a part of it is not installed"),
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a run of a compiler gave: the bytes of its output file, and what it said, warnings included."""
+
+    data: bytes
+    log: str
+
+
+@dataclass(frozen=True)
+class HostCompiler:
+    """A compiler of this machine. `command` is its program and the arguments that always go with it.
+
+    `programs` are the files whose change makes it another compiler: behind a prefix such as ccache, or a folder of
+    links to it, stand several.
+    """
+
+    language: Language
+    command: tuple[str, ...]
+    programs: tuple[str, ...]
+
+    @staticmethod
+    def find(language: Language) -> HostCompiler:
+        """Return the compiler in CC or CXX, else the first of cc, gcc, clang (c++, g++, clang++) on the search path.
+
+        Raises `ToolchainError` that names the variable and the usual packages. It is looked for again after that, so
+        that a compiler installed meanwhile is found.
+        """
+        chosen = os.environ.get(_VARIABLES[language], "").strip()
+        return _find(language, chosen, os.environ.get("PATH", os.defpath))
+
+    @property
+    def identity(self) -> str:
+        """All that tells this compiler from another one, for cache keys: command, files, version, search variables.
+
+        Costs a few microseconds once the version is known. Raises `ToolchainError` if the compiler is gone or broken.
+        """
+        variables = tuple((name, os.environ[name]) for name in _SEARCH_VARIABLES if os.environ.get(name))
+        return _identity(self, self._files(), variables)
+
+    @property
+    def version(self) -> str:
+        """The first line that the compiler prints when asked for its version."""
+        return _version(self, self._files())
+
+    def compile(
+        self,
+        sources: Mapping[str, str],
+        main: str,
+        flags: Sequence[str] = (),
+        *,
+        libraries: Sequence[str] = (),
+        timeout: float = _TIMEOUT,
+    ) -> bytes:
+        """Compile one of some source files into a shared library and return its bytes.
+
+        `sources` are texts by file name; they share a folder, so that `main` can include the others. `libraries` are
+        names to link with, such as "m". Raises `CompileError` with the log and the places it names, `ToolchainError`
+        where the compiler rather than the source is at fault, or after `timeout` seconds.
+        """
+        shared = ["-shared"]
+        if os.name != "nt":
+            shared.append("-fPIC")
+        if sys.platform == "darwin":
+            # As everywhere else, symbols of the interpreter are found when the library is loaded.
+            shared += ["-undefined", "dynamic_lookup"]
+        return self.run(sources, main, [*flags, *shared], libraries=libraries, timeout=timeout).data
+
+    def run(
+        self,
+        sources: Mapping[str, str],
+        main: str,
+        flags: Sequence[str],
+        *,
+        libraries: Sequence[str] = (),
+        timeout: float = _TIMEOUT,
+    ) -> Build:
+        """Run the compiler over `main` with exactly these flags and return what it wrote. Raises as `compile` does."""
+        with _private_folder() as folder:
+            try:
+                for name, text in sources.items():
+                    if os.path.basename(name) != name or name.startswith(("-", ".")) or name == "output":
+                        raise ValueError(f"{name!r} cannot be the name of a source file")
+                    with open(os.path.join(folder, name), "wb") as file:
+                        file.write(text.encode("utf-8", "surrogateescape"))
+            except OSError as error:
+                raise ToolchainError(f"The source could not be written into the temporary folder: {error}") from None
+            output = os.path.join(folder, "output")
+            arguments = [*flags, "-o", output, os.path.join(folder, main), *(f"-l{each}" for each in libraries)]
+            status, log = self._execute(arguments, folder, timeout)
+            if status != 0:
+                raise self._failure(status, log, arguments, main, folder)
+            try:
+                with open(output, "rb") as file:
+                    return Build(file.read(), _tidy(log, folder))
+            except OSError as error:
+                raise ToolchainError(f"{self._title} reported success but left no output: {error}", log=log) from None
+
+    def _files(self) -> _Files:
+        try:
+            return tuple((path, *_fingerprint(path)) for path in self.programs)
+        except OSError as error:
+            _find.cache_clear()
+            raise ToolchainError(f"{self._title} is gone: {error}") from None
+
+    @property
+    def _title(self) -> str:
+        variable = _VARIABLES[self.language]
+        words = " ".join(self.command)
+        return f"The compiler {words!r}" + (f" (from {variable})" if os.environ.get(variable, "").strip() else "")
+
+    def _execute(self, arguments: Sequence[str], folder: str, timeout: float) -> tuple[int, str]:
+        import subprocess
+
+        # In C, logs can be parsed; and what the compiler leaves when it is killed goes away with the folder.
+        environment = {**os.environ, "LC_ALL": "C", "TMPDIR": folder, "TMP": folder, "TEMP": folder}
+        environment.pop("LANGUAGE", None)
+        process: Popen[bytes] | None = None
+        try:
+            # In a session of its own it does not get the terminal's Ctrl-C, and it can be ended with its children.
+            process = subprocess.Popen(
+                [*self.command, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=environment,
+            )
+            _running[folder] = process
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            raise ToolchainError(f"{self._title} did not finish within {timeout:g} s and was stopped") from None
+        except OSError as error:
+            _kill(process)
+            _find.cache_clear()
+            raise ToolchainError(f"{self._title} could not be run: {error.strerror or error}") from None
+        except BaseException:
+            _kill(process)
+            raise
+        return process.returncode, output.decode("utf-8", "replace")
+
+    def _failure(self, status: int, log: str, arguments: Sequence[str], main: str, folder: str) -> CompileError:
+        said = _tidy(log, folder)
+        whole = f"$ {' '.join([*self.command, *arguments])}\n".replace(folder + os.sep, "") + said
+        if status < 0:
+            import signal
+
+            name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+            hint = ", as happens when memory runs out" if name == "SIGKILL" else ""
+            return ToolchainError(f"{self._title} was killed by {name}{hint}", log=whole)
+        relevant = "\n".join(line for line in said.splitlines() if "#error" not in line)
+        for pattern, trouble in _TROUBLES:
+            if match := re.search(f"^.*(?:{pattern}).*$", relevant, re.MULTILINE):
+                return ToolchainError(f"{self._title} failed: {trouble}: {match[0].strip()}", log=whole)
+        diagnostics = parse_diagnostics(said)
+        errors = [each for each in diagnostics if each.severity in ("error", "fatal error")]
+        if errors:
+            first = errors[0]
+            text = f"{first.file}:{first.line}:{first.column}: {first.message}"
+            if len(errors) > 1:
+                text += f" (and {len(errors) - 1} more)"
+        else:
+            text = next((line.strip() for line in said.splitlines() if line.strip()), f"exit status {status}")
+        return CompileError(f"{self.command[0]} could not compile {main}: {text}", log=whole, diagnostics=diagnostics)
+
+
+def parse_diagnostics(log: str) -> tuple[Diagnostic, ...]:
+    """Read the messages in the output of gcc or clang; a column that is not given is 1."""
+    return tuple(
+        Diagnostic(each["file"], int(each["line"]), int(each["column"] or 1), each["severity"], each["message"].strip())
+        for each in _DIAGNOSTIC.finditer(log)
+    )
+
+
+# A failure raises, so lru_cache does not keep it.
+@functools.lru_cache(maxsize=64)
+def _find(language: Language, chosen: str, path: str) -> HostCompiler:
+    import shlex
+    import shutil
+
+    variable = _VARIABLES[language]
+    if chosen:
+        try:
+            words = shlex.split(chosen, posix=os.name != "nt")
+        except ValueError as error:
+            raise ToolchainError(f"{variable}={chosen!r} cannot be read as a command: {error}") from None
+        program = shutil.which(words[0], path=path)
+        if program is None:
+            raise ToolchainError(
+                f"{variable}={chosen!r}: there is no program {words[0]!r}. Correct {variable} or unset it; "
+                f"to install a compiler: {_PACKAGES[language]}"
+            )
+    else:
+        found = (shutil.which(name, path=path) for name in _NAMES[language])
+        program = next((each for each in found if each), None)
+        if program is None:
+            title = {"c": "C", "c++": "C++"}[language]
+            raise ToolchainError(
+                f"No {title} compiler was found: none of {', '.join(_NAMES[language])} is on PATH. Install one "
+                f"({_PACKAGES[language]}), or set {variable} to its command"
+            )
+        words = [program]
+    programs = [os.path.abspath(program)]
+    for word in words:
+        if not word.startswith("-"):
+            folders = path.split(os.pathsep) if os.path.basename(word) else []
+            programs += [os.path.join(folder, os.path.basename(word)) for folder in folders if folder]
+            programs.append(os.path.abspath(word))
+    usable = [each for each in programs if os.path.isfile(each) and os.access(each, os.X_OK)]
+    return HostCompiler(language, (programs[0], *words[1:]), tuple(dict.fromkeys(usable)))
+
+
+def _fingerprint(path: str) -> tuple[int, int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+_Files = tuple[tuple[str, int, int, int], ...]
+
+
+@functools.lru_cache(maxsize=64)
+def _identity(compiler: HostCompiler, files: _Files, variables: tuple[tuple[str, str], ...]) -> str:
+    rows = [f"command {compiler.command!r}", f"version {_version(compiler, files)}"]
+    rows += [f"file {os.path.realpath(path)} {size} {mtime}" for path, size, mtime, _ in files]
+    rows += [f"variable {name}={value}" for name, value in variables]
+    return "\n".join(rows)
+
+
+@functools.lru_cache(maxsize=64)
+def _version(compiler: HostCompiler, files: _Files) -> str:
+    """Ask the compiler for its version, once per machine: starting it would spoil each warm start."""
+    from podium._cache import cache_key, default_cache
+
+    facts = [f"{os.path.realpath(path)} {size} {mtime} {inode}" for path, size, mtime, inode in files]
+    key = cache_key("toolchain", repr(compiler.command), *facts)
+    cache = default_cache()
+    kept = cache.get(key)
+    if kept is not None:
+        return kept.decode("utf-8", "replace")
+    with _private_folder() as folder:
+        status, output = compiler._execute(["--version"], folder, 60.0)
+    line = next((each.strip() for each in output.splitlines() if each.strip()), "")
+    if status != 0:
+        raise ToolchainError(
+            f"{compiler._title} cannot tell its version: {line or f'exit status {status}'}", log=output
+        )
+    cache.put(key, line.encode())
+    return line
+
+
+# The folder of every build that is under way, with its process; a thread that the interpreter abandons when it exits
+# runs no clean-up of its own.
+_running: dict[str, Popen[bytes] | None] = {}
+
+
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    import shutil
+
+    folder = _make_folder()
+    _watch_exit(os.getpid())
+    _running[folder] = None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _running.pop(folder, None)
+
+
+def _make_folder() -> str:
+    import tempfile
+
+    refusal: OSError | None = None
+    try:
+        preferred = [tempfile.gettempdir()]
+    except OSError as error:
+        preferred, refusal = [], error
+    # gettempdir decides once; its folder may have become unusable since.
+    for parent in dict.fromkeys([*preferred, "/tmp", "/var/tmp", "/usr/tmp", os.curdir]):
+        try:
+            return os.path.abspath(tempfile.mkdtemp(prefix="podium-", dir=parent))
+        except OSError as error:
+            refusal = refusal or error
+    raise ToolchainError(
+        f"There is no temporary folder to compile in: {refusal}. Set TMPDIR to a folder that is writable"
+    )
+
+
+if hasattr(os, "register_at_fork"):
+    # The builds of the parent are left to the parent.
+    os.register_at_fork(after_in_child=_running.clear)
+
+
+@functools.lru_cache(maxsize=1)
+def _watch_exit(owner: int) -> None:
+    import atexit
+
+    atexit.register(_abandon, owner)
+
+
+def _abandon(owner: int) -> None:
+    import shutil
+
+    if os.getpid() != owner:
+        return
+    for folder, process in list(_running.items()):
+        _kill(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kill(process: Popen[bytes] | None) -> None:
+    """End a compiler and its children. Does nothing once it has been waited for: its number may be another's then."""
+    if process is None or process.returncode is not None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            import signal
+
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _tidy(log: str, folder: str) -> str:
+    text = log.replace(folder + os.sep, "")
+    return text if len(text) <= _MAX_LOG else text[:_MAX_LOG] + "\n[the rest of the log is left out]\n"
