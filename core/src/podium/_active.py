@@ -83,6 +83,8 @@ class DriverConfig:
     the variable PODIUM_BACKEND names, and the one with the highest priority among those that can run here. A backend
     that was named is the only one that is looked at, and is never replaced: if it cannot run, that is an error.
 
+    The variable is read when a driver is first needed; `reset_active` makes it be read again.
+
     All methods can be called from any thread.
     """
 
@@ -90,7 +92,7 @@ class DriverConfig:
         self._lock = ImportAwareLock()
         self._used: ContextVar[Driver | None] = ContextVar("podium_use", default=None)
         self._set: Driver | None = None
-        self._remembered: tuple[str | None, Driver] | None = None
+        self._remembered: Driver | None = None
         self._warned: set[str] = set()
         self._proxy = LazyProxy(self)
 
@@ -116,10 +118,7 @@ class DriverConfig:
             return used
         if self._set is not None:
             return self._set
-        remembered = self._remembered
-        if remembered is not None and remembered[0] == _settings.backend():
-            return remembered[1]
-        return None
+        return self._remembered
 
     def resolve(self, name: str | None = None) -> Driver:
         """Return the active driver, choosing it if need be; with a name, that backend's driver if it can run here.
@@ -135,10 +134,9 @@ class DriverConfig:
         with self._lock.turn():
             if (chosen := self.chosen()) is not None:
                 return chosen
-            variable = _settings.backend()
-            choice = self._choose(variable)
+            choice = self._choose(_settings.backend())
             if choice.final:
-                self._remembered = (variable, choice.driver)
+                self._remembered = choice.driver
         self._warn(choice)
         return choice.driver
 
