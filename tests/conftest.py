@@ -19,9 +19,13 @@ from podium.testing import FakeDriver
 
 
 @pytest.fixture(scope="session")
-def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The cache folder of this test session: launchers are built once for all tests, and never taken from elsewhere."""
-    return tmp_path_factory.mktemp("podium-cache")
+    folder = tmp_path_factory.mktemp("podium-cache")
+    with pytest.MonkeyPatch.context() as patched:
+        # Between tests, too: a launcher that is being built in the background may be the first to ask for the cache.
+        patched.setenv("PODIUM_CACHE_DIR", str(folder))
+        yield folder
 
 
 @pytest.fixture(autouse=True)

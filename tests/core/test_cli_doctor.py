@@ -193,11 +193,14 @@ def test_why_it_is_chosen(site: Site, capsys: pytest.CaptureFixture[str], monkey
     assert choice["backend"] == "greater"
     assert "60" in choice["why"] and "lesser 10" in choice["why"]
     monkeypatch.setenv("PODIUM_BACKEND", "lesser")
+    driver_config.reset_active()
     assert report(capsys)["choice"] == {"backend": "lesser", "why": "PODIUM_BACKEND names it"}
     monkeypatch.setenv("PODIUM_BACKEND", "leser")
+    driver_config.reset_active()
     found = report(capsys, status=1)
     assert "Did you mean 'lesser'?" in found["choice"]["why"]
     monkeypatch.delenv("PODIUM_BACKEND")
+    driver_config.reset_active()
     install_working(site, "equal", priority=60)
     driver_config.rediscover()
     assert "are all active with priority 60" in report(capsys, status=1)["choice"]["why"]
