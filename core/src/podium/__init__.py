@@ -12,11 +12,9 @@ Importing podium chooses no driver, looks for no backend and loads no library; n
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from podium._version import __version__
 
+TYPE_CHECKING = False  # importing typing for it would cost more than all the rest; checkers know the name
 if TYPE_CHECKING:
     from podium import _active
     from podium._debug import debugging, set_debug
@@ -100,6 +98,8 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'podium' has no attribute {name!r}")
+    from importlib import import_module
+
     module_name, path = _HOMES[name]
     value: object = import_module(f"podium.{module_name}")
     for part in path.split("."):

@@ -14,22 +14,23 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from podium import _generated, _scratch, _settings, _state, _trace
-from podium._arguments import describe
+from podium import _settings, _state
 from podium._debug import enabled as debugging
-from podium._folding import flatten, fold_constants, nesting
 from podium._hooks import LaunchEvent, hooks
 from podium._launch_config import AXES, Dim3, LaunchConfig, dim3
 from podium._limits import check_features, check_limits, grid_error
-from podium._packing import Packed, Packer
 from podium._parameters import LARGEST, Parameters, parameter_offsets
 from podium._signature import Signature
-from podium._status import status_error
 from podium._stream import stream_handle
 from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, SignatureError
 
 if TYPE_CHECKING:
+    from podium._generated import Build
+    from podium._packing import Packed
     from podium.backend import Driver
+
+# A driver's module imports this one for its launcher class, and choosing a driver must cost little: what only a launcher
+# needs is imported when the first one is made.
 
 __all__ = ["Launcher"]
 
@@ -64,6 +65,10 @@ class Launcher:
     """The C file that the code for a signature is put into; headers in its folder can be included."""
 
     def __init__(self, src: Any, metadata: Any, driver: Driver | None = None) -> None:
+        from podium._folding import fold_constants, nesting
+        from podium._packing import Packer
+        from podium._trace import start_from_environment
+
         read = _reader(metadata)
         self.name = str(read("name", None) or getattr(src, "name", None) or "kernel")
         self.signature = fold_constants(Signature.parse(src.signature), getattr(src, "constants", None) or {})
@@ -103,14 +108,16 @@ class Launcher:
         self.generated: Any = None  # the Launcher of the generated module, once there is one
         self._entry: Any = self._launch
         self._fits = False  # whether the limits of the device have been looked at
-        self._build: _generated.Build | None = None
+        self._build: Build | None = None
         check_features(self.name, self.driver, self._config((1, 1, 1)))
         self._choose_level(_settings.launcher_level())
-        _trace.start_from_environment()
+        start_from_environment()
 
     def __call__(self, grid_x: int, grid_y: int, grid_z: int, stream: Any, function: int, *args: Any) -> None:
         """Launch `function`, a handle that the driver's `load` gave, over a grid of blocks."""
         if self._nested is not None:
+            from podium._folding import flatten
+
             args = tuple(flatten(self.name, self._nested, args))
         if self.generated is None:
             if not self._fits:
@@ -136,6 +143,7 @@ class Launcher:
 
     def _check_device(self) -> None:
         """Check what all launches have in common against the device; once, since the driver may not be asked before."""
+        self._check_fork()
         device = self.driver.devices()[0]
         check_limits(self.name, device, self._config((1, 1, 1)))
         if self.parameter_bytes > device.max_parameter_bytes:
@@ -143,15 +151,24 @@ class Launcher:
                 f"{self.name}: its parameters have {self.parameter_bytes} bytes, {device.name} takes "
                 f"{device.max_parameter_bytes}; put them into an array",
                 kernel=self.name,
-                backend=self.backend,
+                backend=self.driver.name,
             )
+        if not self.driver.fork_safe:
+            _state.used(self.driver.name)
         self._fits = True
+
+    def _check_fork(self) -> None:
+        parent = _state.forked_from(self.driver.name)
+        if parent is not None:
+            raise ForkedProcessError(self.driver.name, parent)
 
     # ---- levels ----
 
     def _choose_level(self, level: str) -> None:
         if level == "interpreted":
             return
+        from podium import _generated
+
         self._build = _generated.request(self.template, self.signature, self.scratch_count)
         if level == "generated":
             self._build.require()
@@ -190,6 +207,8 @@ class Launcher:
                 raise grid_error(self.name, axis, size, limit)
         handle = stream_handle(stream)
         if not isinstance(function, int) or isinstance(function, bool) or not 0 < function < 1 << 64:
+            from podium._arguments import describe
+
             raise LaunchConfigError(
                 f"{self.name}: function must be the handle that load() gave, not {describe(function)}", kernel=self.name
             )
@@ -219,15 +238,13 @@ class Launcher:
         self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
     ) -> None:
         """Launch converted arguments from Python: scratch, hooks, the record of launches, the driver call."""
-        parent = _state.forked_from(self.backend)
-        if parent is not None:
-            raise ForkedProcessError(self.backend, parent)
+        self._check_fork()
         if not _state.attended() & _state.HOOKS:
             self._drive(config, device, stream, function, packed)
             return
         event = LaunchEvent(
             kernel=self.name,
-            backend=self.backend,
+            backend=self.driver.name,
             device=device,
             stream=stream,
             grid=config.grid,
@@ -259,6 +276,8 @@ class Launcher:
             return 0, None
         total = size * blocks
         driver = self.driver
+        from podium import _scratch
+
         return _scratch.allocate(
             self.name,
             total,
@@ -270,10 +289,11 @@ class Launcher:
     def _raise_status(
         self, status: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, device: int, stream: int
     ) -> None:
-        if parent := _state.forked_from(self.backend):
-            raise ForkedProcessError(self.backend, parent)
+        self._check_fork()
         if status >= 1 << 31:  # C hands it over unsigned
             status -= 1 << 32
+        from podium._status import status_error
+
         raise status_error(self.driver, status, self.name, device, (gx, gy, gz), (bx, by, bz), stream)
 
 

@@ -26,18 +26,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, final
+from typing import TYPE_CHECKING, ClassVar, Protocol, final
 
-from podium._build import HostCompiler
 from podium._launch_config import LaunchConfig
 from podium._launcher import Launcher
-from podium._library import SharedLibrary
 from podium._object_code import ObjectCode
 from podium._parameters import Parameters
 from podium._program import Entry, Options, Program
 from podium._signature import Parameter, Signature, Type
 from podium._target import Device, Target
 from podium.hookspecs import API_VERSION, hookimpl
+
+if TYPE_CHECKING:
+    from podium._build import HostCompiler
+    from podium._library import SharedLibrary
 
 __all__ = [
     "API_VERSION",
@@ -60,6 +62,19 @@ __all__ = [
     "Type",
     "hookimpl",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # what only compiling and loading need: choosing a driver must not pay for it
+    if name == "HostCompiler":
+        from podium._build import HostCompiler
+
+        return HostCompiler
+    if name == "SharedLibrary":
+        from podium._library import SharedLibrary
+
+        return SharedLibrary
+    raise AttributeError(f"module 'podium.backend' has no attribute {name!r}")
 
 
 class Buffer(Protocol):
