@@ -113,7 +113,9 @@ def test_shell_snippets_run(name: str, tmp_path: Path, cache: Path) -> None:
 
 def test_fences_are_marked_in_known_ways() -> None:
     """A mistyped mark would silently switch a snippet off."""
-    known = re.compile(r"run|(file|from): [\w./-]+|not run: .{10,}|ci: (demo|test)|layers|end of layers|released versions")
+    known = re.compile(
+        r"run|(file|from): [\w./-]+|not run: .{10,}|ci: (demo|test)|layers|end of layers|released versions"
+    )
     for each in PAGES:
         marks = [fence.mark for fence in each.fences if fence.mark]
         assert [mark for mark in marks if not known.fullmatch(mark)] == [], each.name
@@ -177,8 +179,8 @@ def test_members_of_public_classes_are_in_the_reference() -> None:
     words = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", text))))
     missing = [
         f"{kind.__name__}.{member}"
-        for kind in (podium.Kernel, podium.Module, podium.Array, podium.ObjectCode, podium.LaunchConfig, podium.Signature,
-                     podium.Target, podium.Device, podium.Options, podium.Program, type(podium.driver))
+        for kind in (podium.Kernel, podium.Module, podium.Array, podium.ObjectCode, podium.LaunchConfig, podium.Program,
+                     podium.Signature, podium.Target, podium.Device, podium.Options, type(podium.driver))
         for member in {*vars(kind), *getattr(kind, "__dataclass_fields__", ()), *getattr(kind, "__annotations__", ())}
         if not member.startswith("_") and member not in words and member != "entry_name"
     ]  # fmt: skip
@@ -314,7 +316,8 @@ def test_the_examples_are_runnable_programs(tmp_path: Path, cache: Path) -> None
             timeout=600,
         )
         assert done.returncode == 0, f"{program.name}\n{done.stdout}{done.stderr}"
-        assert doctest.OutputChecker().check_output(expected_output(program), done.stdout, doctest.ELLIPSIS), done.stdout
+        as_expected = doctest.OutputChecker().check_output(expected_output(program), done.stdout, doctest.ELLIPSIS)
+        assert as_expected, f"{program.name} prints\n{done.stdout}"
 
 
 def expected_output(program: Path) -> str:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
+
 from podium.backend import Entry, HostCompiler, ObjectCode, Program, Target
+from podium.errors import CompileError
 
 __all__ = ["compile_program"]
 
 _BEFORE = """\
-#include <cmath>
-#include <cstdint>
-#include <cstdio>
-using namespace std;
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 struct dim3 { unsigned x, y, z; };
 static thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
 #define __global__
 #define __device__
 #define __host__
+#define __constant__ static
 #define __forceinline__ inline
 #define __restrict__ __restrict
-#line 1 "program.cu"
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 """
 
 _ENTRY = """
 extern "C" __attribute__((visibility("default"))) int {symbol}(const uint32_t *grid, const uint32_t *block, void **p) {{
+    if (uint64_t(block[0]) * block[1] * block[2] > 1024) return 1;
     gridDim = {{grid[0], grid[1], grid[2]}};
     blockDim = {{block[0], block[1], block[2]}};
     for (blockIdx.z = 0; blockIdx.z < gridDim.z; blockIdx.z++)
@@ -40,23 +46,40 @@ extern "C" __attribute__((visibility("default"))) int {symbol}(const uint32_t *g
 _CALL = """
 #include <utility>
 template <typename... T, size_t... I>
-static void serial_unpack(void (*kernel)(T...), void **p, index_sequence<I...>) { kernel(*static_cast<T *>(p[I])...); }
+static void serial_unpack(void (*kernel)(T...), void **p, std::index_sequence<I...>) {
+    kernel(*static_cast<T *>(p[I])...);
+}
 template <typename... T>
-static void serial_call(void (*kernel)(T...), void **p) { serial_unpack(kernel, p, index_sequence_for<T...>()); }
+static void serial_call(void (*kernel)(T...), void **p) { serial_unpack(kernel, p, std::index_sequence_for<T...>()); }
 """
 
 
 def compile_program(program: Program, target: Target) -> ObjectCode:
     """Compile with the host's C++ compiler. Raises `CompileError` or `ToolchainError`."""
+    if target.arch != platform.machine():
+        message = f"The serial backend compiles for {platform.machine()} only, not for {target.arch!r}"
+        raise CompileError(message, program=program.label, target=str(target))
+    symbols = {entry.name: f"serial_{index}" for index, entry in enumerate(program.entries)}
+    place = program.label.replace("\\", "\\\\").replace('"', '\\"')
+    after = _CALL + "".join(map(_entry_code, program.entries, symbols.values()))
+    source = f'{_BEFORE}#line 1 "{place}"\n{program.source}\n#line 1 "entries"\n{after}'
+    try:
+        library = HostCompiler.find("c++").compile({"program.cpp": source}, "program.cpp", _flags(program))
+    except CompileError as error:
+        error.program, error.target = program.label, str(target)
+        raise
+    digest = hashlib.sha256(library).hexdigest()
+    return ObjectCode(library, "elf", target, program.entries, symbols, {"sha256": digest})
+
+
+def _flags(program: Program) -> list[str]:
     options = program.options
     flags = [f"-std={options.std}", "-O2", "-fvisibility=hidden", *(["-g"] if options.debug else [])]
     flags += [f"-D{name}={value}" if value else f"-D{name}" for name, value in options.defines]
+    if program.path is not None:
+        flags += ["-iquote", os.path.dirname(os.path.abspath(program.path))]
     flags += [f"-I{folder}" for folder in options.include_dirs]
-    symbols = {entry.name: f"serial_{index}" for index, entry in enumerate(program.entries)}
-    after = _CALL + "".join(map(_entry_code, program.entries, symbols.values()))
-    source = f"{_BEFORE}{program.source}\n{after}"
-    library = HostCompiler.find("c++").compile({"program.cpp": source}, "program.cpp", [*flags, *options.flags])
-    return ObjectCode(library, "elf", target, program.entries, symbols)
+    return [*flags, *options.flags]
 
 
 def _entry_code(entry: Entry, symbol: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +21,13 @@ from podium.backend import (
     SharedLibrary,
     Target,
 )
-from podium.errors import OutOfResourcesError
+from podium.errors import LoadError, OutOfResourcesError
 
 from podium_serial.launcher import SerialLauncher
 
 __all__ = ["SerialDriver"]
+
+_STATUSES = {0: ("SERIAL_SUCCESS", "no error"), 1: ("SERIAL_ERROR_BLOCK", "the block has too many threads")}
 
 _Three = ctypes.c_uint32 * 3
 _Entry = ctypes.CFUNCTYPE(ctypes.c_int, _Three, _Three, ctypes.c_void_p)
@@ -88,6 +91,9 @@ class SerialDriver(Driver):
 
     def load(self, code: ObjectCode, name: str, device: int) -> Function:
         """Map the library and look the kernel's entry up."""
+        # A library that is cut off can crash the loader.
+        if hashlib.sha256(code.code).hexdigest() != code.metadata.get("sha256"):
+            raise LoadError(f"{name}: the code is damaged", kernel=name, backend=self.name)
         library = SharedLibrary.from_bytes("podium_serial_kernel", code.code)
         self._libraries.append(library)
         return Function(handle=library.address(code.symbol(name)))
@@ -125,4 +131,4 @@ class SerialDriver(Driver):
 
     def describe_status(self, status: int) -> tuple[str, str]:
         """Return the name and the text of a status."""
-        return ("SERIAL_SUCCESS", "no error") if status == 0 else (f"SERIAL_ERROR_{status}", "unknown status")
+        return _STATUSES.get(status, (f"SERIAL_ERROR_{status}", "unknown status"))
