@@ -92,8 +92,9 @@ class Array:
             values = struct.unpack(f"={self.size}f", struct.pack(f"={self.size}I", *(half << 16 for half in halves)))
         else:
             values = struct.unpack(f"={self.size}{self._element.format}", self.tobytes())
-        for length in reversed(self.shape[1:]):
-            values = [list(values[start : start + length]) for start in range(0, len(values), length or 1)]
+        for axis in range(len(self.shape) - 1, 0, -1):
+            length, count = self.shape[axis], math.prod(self.shape[:axis])
+            values = [list(values[index * length : (index + 1) * length]) for index in range(count)]
         return list(values) if self.shape else values[0]
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:

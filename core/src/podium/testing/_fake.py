@@ -20,12 +20,14 @@ from podium.backend import (
     Program,
     Target,
 )
-from podium.errors import CompileError, LoadError, OutOfResourcesError
+from podium.errors import CompileError, Diagnostic, LoadError, OutOfResourcesError
 
 __all__ = ["FAKE_DEVICE_TYPE", "FakeArray", "FakeDriver", "FakeLauncher", "RecordedLaunch"]
 
 FAKE_DEVICE_TYPE = 12
 """DLPack's kDLExtDev, reserved for devices under test."""
+
+_MAX_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class FakeDriver(Driver):
                 target=self.default_target(),
                 max_grid=(2147483647, 65535, 65535),
                 max_block=(1024, 1024, 64),
-                max_threads=1024,
+                max_threads=_MAX_THREADS,
                 max_shared=100_000,
                 memory=1 << 30,
                 max_cluster=8,
@@ -148,8 +150,17 @@ class FakeDriver(Driver):
 
     def compile(self, program: Program, target: Target) -> ObjectCode:
         self.compiled.append(program)
-        if "#error" in program.source:
-            raise CompileError("the source says #error", log="#error", program=program.label, target=str(target))
+        for number, line in enumerate(program.source.splitlines(), 1):
+            if line.startswith("#error"):
+                place = Diagnostic(program.label, number, 1, "error", line)
+                log = f"{program.label}:{number}:1: error: {line}"
+                raise CompileError(
+                    "the source says #error",
+                    log=log,
+                    diagnostics=[place],
+                    program=program.label,
+                    target=str(target),
+                )
         return ObjectCode(program.source.encode(), "fake", target, program.entries)
 
     def load(self, code: ObjectCode, name: str, device: int) -> Function:
@@ -218,6 +229,8 @@ class FakeDriver(Driver):
         self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]
     ) -> int:
         status, self.next_status = self.next_status, 0
+        if shape.block[0] * shape.block[1] * shape.block[2] > _MAX_THREADS:
+            status = 1  # as on a device: what podium should have refused, the driver does
         if status == 0:
             self.launches.append(
                 RecordedLaunch(

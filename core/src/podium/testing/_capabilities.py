@@ -1,0 +1,58 @@
+"""What a backend claims to be able to do: the conformance suite asks for nothing else, and shows what it left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+__all__ = ["Capabilities"]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """The claims of a backend; what is not claimed is skipped, with the reason "not claimed: ...".
+
+    What a driver states of itself (`fork_safe`, `host_memory`, `features`, `languages`) is read from its class.
+    """
+
+    executes: bool = True
+    """Kernels run, and their results can be read."""
+
+    compiles: bool = True
+    """`Driver.compile` is a compiler of the CUDA dialect."""
+
+    records: bool = False
+    """`DriverConformance.recorded` tells what reached the driver, down to the bytes of the parameters."""
+
+    shared_memory: bool = True
+    """Blocks have shared memory, static and dynamic."""
+
+    barriers: bool = True
+    """``__syncthreads`` works."""
+
+    atomics: bool = True
+    """``atomicAdd`` works on global and shared memory."""
+
+    warps: bool = True
+    """``__shfl_down_sync`` works within the target's warp."""
+
+    fp64: bool = True
+    """Kernels compute in double precision."""
+
+    half: bool = True
+    """Kernels know ``__half`` and ``__nv_bfloat16``, by including ``cuda_fp16.h`` and ``cuda_bf16.h``."""
+
+    streams: bool = False
+    """`DriverConformance.other_stream` gives a stream that is not the default one."""
+
+    @property
+    def observes(self) -> bool:
+        """Whether the effect of a launch can be seen, by results or by records."""
+        return self.executes or self.records
+
+    def without(self, *names: str) -> Capabilities:
+        """Return these claims less some. Raises ValueError for a name that is no capability."""
+        known = [field.name for field in fields(self)]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{name!r} is no capability; they are {', '.join(known)}")
+        return replace(self, **dict.fromkeys(names, False))

@@ -1,0 +1,222 @@
+"""What all parts of the suite share: the driver under test, the states that tests run in, and further processes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, ClassVar
+
+import pytest
+
+import podium
+from podium import _generated
+from podium._cache import reset_cache
+from podium._plugins import probe
+from podium.backend import Driver, HostCompiler, Target
+from podium.errors import ToolchainError, UnknownBackendError
+from podium.testing._capabilities import Capabilities
+from podium.testing._fake import RecordedLaunch
+
+__all__ = ["TIMEOUT", "Level", "Subject", "bad"]
+
+TIMEOUT = 240
+"""Seconds after which a process counts as hanging. A loaded machine must never come near it."""
+
+
+def bad(process: subprocess.CompletedProcess[str]) -> str:
+    """Describe a process that did not end well, for the message of an assertion."""
+    return f"exit status {process.returncode}\nstdout: {process.stdout}\nstderr: {process.stderr}"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A launcher level, and whether the disk cache is empty ("cold") or holds all that the test needs ("warm")."""
+
+    name: str
+    temperature: str
+    cache: Path
+
+    def check(self, kernel: podium.Kernel) -> None:
+        """Assert that a kernel that was launched is on this level."""
+        assert kernel.level == self.name, f"the launch was {kernel.level}, not {self.name}"
+
+
+class Subject:
+    """The driver under test, and what it claims. A backend's test class sets `driver_class` and what differs."""
+
+    driver_class: ClassVar[type[Driver]]
+    """The driver class to test."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
+    """What the driver claims; what is left out is skipped and counted as not claimed."""
+
+    compile_target: ClassVar[str | None] = None
+    """A target, such as mine:arch7:32, to compile for where the driver cannot run and so cannot name its own."""
+
+    def recorded(self, driver: Driver) -> Sequence[RecordedLaunch]:
+        """Return the launches that reached a driver that claims "records", oldest first."""
+        launches: Sequence[RecordedLaunch] = driver.launches  # type: ignore[attr-defined]
+        return launches
+
+    def other_stream(self, driver: Driver) -> int:
+        """Return a stream that is not the default one, from a driver that claims "streams"."""
+        raise NotImplementedError("a driver that claims streams must say how to get one")
+
+    # ---- fixtures ----
+
+    @pytest.fixture(autouse=True)
+    def registered(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+        """Make the backend known to podium, if no distribution does, in an environment that sets nothing."""
+        for variable in [name for name in os.environ if name.startswith("PODIUM_")]:
+            monkeypatch.delenv(variable)
+        monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
+        _forget()
+        name = self.driver_class.name
+        by_hand = not self.installed
+        if by_hand:
+            podium.driver.register(self.driver_class)
+        yield
+        for chain in (podium.hooks.enter, podium.hooks.exit, podium.hooks.compile, podium.hooks.load):
+            chain.clear()
+        podium.driver.reset_active()
+        if by_hand:
+            podium.driver.unregister(name)
+        _forget()
+
+    @property
+    def installed(self) -> bool:
+        """Whether a distribution provides the backend, with this very class."""
+        try:
+            provided = type(podium.driver.get(self.driver_class.name))
+        except UnknownBackendError:
+            return False
+        assert provided is self.driver_class, f"{self.driver_class.name} is installed, but as {provided}"
+        return True
+
+    @pytest.fixture
+    def driver(self, registered: None) -> Driver:
+        """The active driver; where it cannot run, the test is skipped with its own reason."""
+        answer = probe(self.driver_class)
+        if answer.state == "failed":
+            pytest.fail(answer.reason or "inactive_reason() is broken")
+        if answer.reason is not None:
+            pytest.skip(f"inactive here: {answer.reason}")
+        podium.driver.set_active(self.driver_class.name)
+        active: Driver = podium.driver.resolve()
+        return active
+
+    @pytest.fixture
+    def target(self, registered: None) -> Target:
+        """A target that the backend's compiler knows, for compiling on machines where the driver cannot run."""
+        if probe(self.driver_class).reason is None:
+            own: Target = podium.driver.get(self.driver_class.name).default_target()
+            return own
+        if self.compile_target is None:
+            pytest.skip("inactive here, and the test class sets no compile_target")
+        return Target.parse(self.compile_target)
+
+    @pytest.fixture
+    def compiler(self, registered: None, target: Target) -> Driver:
+        """The driver as a compiler: it need not be able to run here."""
+        driver: Driver = podium.driver.get(self.driver_class.name)
+        try:
+            driver.toolchain(min(self.driver_class.languages))
+        except ToolchainError as error:
+            pytest.skip(f"no compiler here: {error}")
+        return driver
+
+    @pytest.fixture(params=["interpreted-cold", "interpreted-warm", "generated-cold", "generated-warm"])
+    def level(
+        self,
+        request: pytest.FixtureRequest,
+        registered: None,
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> Level:
+        """Each launcher level, cold and warm: the warm run has the disk cache of the cold one, and new memory."""
+        name, _, temperature = request.param.partition("-")
+        if name == "generated":
+            _require_host_compiler()
+        shared_id = request.node.nodeid.replace(request.param, name)
+        folder = tmp_path_factory.getbasetemp() / "podium" / hashlib.sha256(shared_id.encode()).hexdigest()[:16]
+        if temperature == "cold":
+            shutil.rmtree(folder, ignore_errors=True)
+        monkeypatch.setenv("PODIUM_LAUNCHER", name)
+        monkeypatch.setenv("PODIUM_CACHE_DIR", str(folder))
+        _forget()
+        return Level(name, temperature, folder)
+
+    # ---- processes ----
+
+    def python(
+        self, code: str, *, cache: Path, level: str = "interpreted", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program in a process of its own, where `driver_class` and `podium` are names already.
+
+        It sees this process's import path. A process that does not end fails the test, it does not hang it.
+        """
+        command, variables = self.command(code, cache=cache, level=level, **environment)
+        try:
+            return subprocess.run(
+                command, env=variables, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            pytest.fail(f"the process hangs: {error.stdout!r} {error.stderr!r}")
+
+    def command(
+        self, code: str, *, cache: Path, level: str = "interpreted", **environment: str
+    ) -> tuple[list[str], dict[str, str]]:
+        """Return the command and the environment of such a process."""
+        owner = self.driver_class
+        file = getattr(sys.modules.get(owner.__module__), "__file__", None)
+        prelude = (
+            "import podium\n"
+            "from podium.testing._conformance import child\n"
+            f"driver_class = child.adopt({owner.__module__!r}, {owner.__qualname__!r}, {file!r})\n"
+            f"executes = {self.capabilities.executes}\n"
+        )
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("PODIUM_")}
+        variables |= {
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "PODIUM_CACHE_DIR": str(cache),
+            "PODIUM_LAUNCHER": level,
+            "PODIUM_BACKEND": owner.name,
+            **environment,
+        }
+        return [sys.executable, "-c", prelude + dedent(code)], variables
+
+    # ---- seeing what a launch did ----
+
+    def array(self, values: Any, dtype: Any = None) -> Any:
+        """Put values into an array of the active driver."""
+        return podium.asarray(values, dtype)
+
+    def last(self, driver: Driver) -> RecordedLaunch:
+        """Return the last launch that a recording driver saw."""
+        launches = self.recorded(driver)
+        assert launches, "no launch reached the driver"
+        return launches[-1]
+
+    def count(self, driver: Driver) -> int:
+        """Return how many launches a recording driver has seen; 0 for others."""
+        return len(self.recorded(driver)) if self.capabilities.records else 0
+
+
+def _forget() -> None:
+    """Forget what this process keeps in memory of the disk cache."""
+    reset_cache()
+    _generated._builds.clear()
+
+
+def _require_host_compiler() -> None:
+    try:
+        HostCompiler.find("c")
+    except ToolchainError as error:
+        pytest.skip(f"no host C compiler for the generated level: {error}")

@@ -1,0 +1,133 @@
+"""The conformance suite is tested itself: it must pass a right driver, and catch each one that is wrong in one way."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from broken_drivers import BROKEN, Broken
+
+from podium.testing._conformance.subject import Subject
+from podium.testing.conformance import DriverConformance
+
+_FILE = """
+from broken_drivers import BROKEN, Recording
+from podium.testing import FakeDriver
+
+class TestWhole(Recording):
+    driver_class = FakeDriver
+
+for broken in BROKEN:
+    name = f"Test{broken}"
+    globals()[name] = type(name, (Recording,), {"driver_class": broken.driver_class})
+"""
+
+
+class Run:
+    """What a run of the suite printed, and which tests passed, failed and were skipped in it."""
+
+    def __init__(self, output: str) -> None:
+        self.output = output
+        self.passed, self.failed, self.skipped = (
+            set(re.findall(rf"^{word} \S*::(\w+::\w+(?:\[.*?\])?)", output, re.MULTILINE))
+            for word in ("PASSED", "FAILED", "SKIPPED")
+        )
+
+
+def _pytest(folder: Path, *arguments: str) -> Run:
+    roots = [str(Path(__file__).parent), *(path for path in sys.path if path)]
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "-W", "error", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(roots), "COLUMNS": "300"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert process.returncode in (0, 1), process.stdout + process.stderr
+    return Run(process.stdout)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One run of what is needed: for each broken driver its tests, and for the right driver all of these."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "test_suite.py").write_text(_FILE)
+    wanted = [f"test_suite.py::Test{broken}::{test}" for broken in BROKEN for test in broken.tests]
+    wanted += sorted({f"test_suite.py::TestWhole::{test}" for broken in BROKEN for test in broken.tests})
+    return _pytest(folder, *wanted, "-k", "not warm and not auto and (i32 or not scalars)")
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=repr)
+def test_a_broken_driver_is_caught(run: Run, broken: Broken) -> None:
+    """Each test that stands for the broken contract fails, at each level that it is run at."""
+    for test in broken.tests:
+        ran = {name for name in run.passed | run.failed if name.partition("[")[0] == f"Test{broken}::{test}"}
+        failed = ran & run.failed
+        assert failed, f"{test} does not catch a driver of which is true: {broken.driver_class.__doc__}"
+        for level in ("interpreted-cold", "generated-cold"):
+            of_level = {name for name in ran if level in name}
+            assert not of_level or of_level & failed, f"{test} catches it at the other level only, not {level}"
+
+
+def test_the_right_driver_passes_the_same_tests(run: Run) -> None:
+    """What catches the broken drivers holds for the one that they are made from."""
+    assert {name for name in run.failed if name.startswith("TestWhole")} == set()
+    passed = {name.partition("::")[2].partition("[")[0] for name in run.passed if name.startswith("TestWhole")}
+    assert passed == {test for broken in BROKEN for test in broken.tests}
+
+
+def test_a_failure_says_which_contract_it_is(run: Run) -> None:
+    """Above the failure stands the contract, and the report lists each contract that does not hold once."""
+    rule = "Errors: A process ends with status 0 and nothing on stderr, whatever is alive or being built then."
+    assert "podium contract that does not hold" in run.output
+    assert run.output.count(f"does not hold: {rule}") == 1
+    assert f"\n{rule}\n" in run.output
+
+
+def test_the_report_counts_by_contract(tmp_path: Path) -> None:
+    """The report has, for each area, what passed, what failed and what was not claimed, which is skipped in sight."""
+    (tmp_path / "test_suite.py").write_text(_FILE)
+    run = _pytest(tmp_path, "test_suite.py::TestWhole", "-k", "reason_is_a_text or saxpy or what_the_class_states")
+    rows = dict(re.findall(r"^([A-Z][a-z ]+?) {2,}(\d+ +\d+ +\d+ +\d+)$", run.output, re.MULTILINE))
+    assert {area: row.split() for area, row in rows.items()} == {
+        "Detection": ["1", "0", "0", "0"],
+        "Driver protocol": ["1", "0", "0", "0"],
+        "One kernel source": ["0", "0", "12", "0"],
+    }
+    assert "not claimed: compiles" in run.output
+
+
+def test_runs_without_the_suite_have_no_report(tmp_path: Path) -> None:
+    """The plug-in prints nothing in other runs, and does not import podium's drivers there."""
+    (tmp_path / "test_other.py").write_text(
+        "import sys\ndef test_light():\n    assert not {'podium.backend', 'podium.testing._fake'} & set(sys.modules)\n"
+    )
+    run = _pytest(tmp_path, "test_other.py")
+    assert "1 passed" in run.output and "podium conformance" not in run.output
+
+
+def test_an_installed_backend_is_named_on_the_command_line(tmp_path: Path) -> None:
+    """``pytest --pyargs podium.testing.conformance --podium-backend NAME`` runs the suite without a file."""
+    pytest.importorskip("podium_cpu", reason="podium-cpu is not installed")
+    arguments = ["--pyargs", "podium.testing.conformance", "--podium-backend", "cpu", "--podium-without", "atomics"]
+    run = _pytest(tmp_path, *arguments, "-k", "what_the_class_states or plugin_states or histogram")
+    assert "2 passed, 4 skipped" in run.output and "not claimed: atomics" in run.output
+
+
+def test_no_part_hides_a_name_of_another() -> None:
+    """The parts of the suite are one class: no test and no method of one may have the name of another's."""
+    owners: dict[str, list[str]] = {}
+    for part in DriverConformance.__mro__:
+        if part not in (DriverConformance, Subject, object):
+            for name in vars(part):
+                if not name.startswith("__") and name != "_abc_impl":
+                    owners.setdefault(name, []).append(part.__name__)
+    shared = set(vars(Subject)) & set(owners)
+    assert {name: parts for name, parts in owners.items() if len(parts) > 1} == {}
+    assert {name for name in shared if not name.startswith("__")} == set()
