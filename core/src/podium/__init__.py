@@ -16,7 +16,10 @@ from podium._version import __version__
 
 TYPE_CHECKING = False  # importing typing for it would cost more than all the rest; checkers know the name
 if TYPE_CHECKING:
-    from podium import _active
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from podium._active import DriverConfig
     from podium._debug import debugging, set_debug
     from podium._hooks import hooks
     from podium._kernel import Kernel, Module, kernel, module
@@ -30,9 +33,12 @@ if TYPE_CHECKING:
     from podium._synchronize import synchronize
     from podium._target import Device, Target
     from podium._trace import trace
+    from podium.backend import Driver
 
-    driver = _active.driver_config
-    reset_active, set_active, use = driver.reset_active, driver.set_active, driver.use
+    driver: DriverConfig
+    reset_active: Callable[[], None]
+    set_active: Callable[[str | Driver | None], None]
+    use: Callable[[str | Driver], AbstractContextManager[Driver]]
 
 __all__ = [
     "Array",

@@ -267,7 +267,7 @@ class DriverConfig:
         )
 
 
-driver_config = DriverConfig()
+driver_config: DriverConfig = DriverConfig()
 """What programs know as `podium.driver`."""
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import lru_cache
 
 from podium import _settings, _state
 
-__all__ = ["debugging", "enabled", "set_debug"]
+__all__ = ["debugging", "enabled", "set_debug", "start_from_environment"]
 
 
 def enabled() -> bool:
@@ -31,4 +32,11 @@ def debugging() -> Iterator[None]:
         set_debug(before)
 
 
-set_debug(_settings.debug())
+@lru_cache(maxsize=1)
+def start_from_environment() -> None:
+    """Switch debugging on if PODIUM_DEBUG asks for it, the first time that a launcher is made.
+
+    Raises `SettingError` if the variable has a value that means nothing.
+    """
+    if _settings.debug():
+        set_debug(True)

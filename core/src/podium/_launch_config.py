@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+from typing import Any
+
 from podium._arguments import describe
 from podium.errors import LaunchConfigError
 
@@ -20,6 +22,7 @@ def dim3(value: int | Iterable[int], what: str) -> Dim3:
     """Read a grid, a block or a cluster: an int, or one to three of them. Raises `LaunchConfigError`."""
     if isinstance(value, (str, bytes)):
         raise LaunchConfigError(f"{what} must be one to three integers, not {value!r}", axis=what, value=value)
+    sizes: tuple[Any, ...]
     try:
         sizes = tuple(islice(value, 4)) if isinstance(value, Iterable) else (value,)
     except TypeError:  # an array without axes says that it can be iterated

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from podium import _settings, _state
-from podium._debug import enabled as debugging
+from podium import _debug, _settings, _state
 from podium._hooks import LaunchEvent, hooks
 from podium._launch_config import AXES, Dim3, LaunchConfig, dim3
 from podium._limits import check_features, check_limits, grid_error
@@ -67,8 +66,8 @@ class Launcher:
     def __init__(self, src: Any, metadata: Any, driver: Driver | None = None) -> None:
         from podium._folding import fold_constants, nesting
         from podium._packing import Packer
-        from podium._trace import start_from_environment
 
+        _debug.start_from_environment()
         read = _reader(metadata)
         self.name = str(read("name", None) or getattr(src, "name", None) or "kernel")
         self.signature = fold_constants(Signature.parse(src.signature), getattr(src, "constants", None) or {})
@@ -111,7 +110,10 @@ class Launcher:
         self._build: Build | None = None
         check_features(self.name, self.driver, self._config((1, 1, 1)))
         self._choose_level(_settings.launcher_level())
-        start_from_environment()
+        if _settings.trace_file() is not None:
+            from podium import _trace
+
+            _trace.start_from_environment()
 
     def __call__(self, grid_x: int, grid_y: int, grid_z: int, stream: Any, function: int, *args: Any) -> None:
         """Launch `function`, a handle that the driver's `load` gave, over a grid of blocks."""
@@ -265,7 +267,7 @@ class Launcher:
         status = self.driver.launch(function, config, stream, Parameters.lay_out(values, self._offsets))
         if status:
             self._raise_status(status, *config.grid, *config.block, device, stream)
-        if debugging() and not self.driver.capturing(device, stream):  # waiting would destroy the capture
+        if _debug.enabled() and not self.driver.capturing(device, stream):  # waiting would destroy the capture
             status = self.driver.synchronize(device, stream)
             if status:
                 self._raise_status(status, *config.grid, *config.block, device, stream)
