@@ -82,7 +82,12 @@ def test_debugging_changes_nothing_else(fake: FakeDriver, kernel: podium.Kernel)
 def test_the_variable_is_read_at_the_start(value: str, on: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """PODIUM_DEBUG=1 begins with debugging on."""
     monkeypatch.setenv("PODIUM_DEBUG", value)
-    program = "from podium import _debug; print(_debug.enabled())"
+    monkeypatch.setenv("PODIUM_LAUNCHER", "interpreted")
+    program = (
+        "import podium; from podium import _debug; from podium.testing import FakeDriver; "
+        "podium.driver.register(FakeDriver); podium.set_active('fake'); "
+        "podium.kernel('', 'k', signature='i32')[1, 1](1); print(_debug.enabled())"
+    )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == str(on)
 
