@@ -138,7 +138,7 @@ typedef struct {
 #define Py_tp_members 72
 #define Py_tp_free 74
 #define Py_tp_alloc 47
-#define Py_TPFLAGS_DEFAULT (1UL << 18)
+#define Py_TPFLAGS_DEFAULT 0UL
 #define Py_TPFLAGS_HAVE_GC (1UL << 14)
 #define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
 #define METH_VARARGS 0x0001
