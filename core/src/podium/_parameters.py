@@ -6,14 +6,12 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium._signature import Signature
+from podium._signature import MOST_ALIGNED, Signature
 
 __all__ = ["LARGEST", "Parameters", "parameter_offsets"]
 
 LARGEST = 1 << 16
 """The most bytes of parameters of any launch: they pass over the stack of the calling thread."""
-
-_ALIGNMENT = 128  # at least that of any parameter type; tensor maps ask for 64
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,8 @@ class Parameters:
 
     def addresses(self) -> ctypes.Array[ctypes.c_void_p]:
         """Return an array of the address of each parameter. The memory lives as long as the array."""
-        storage = ctypes.create_string_buffer(len(self.data) + _ALIGNMENT)
-        base = -(-ctypes.addressof(storage) // _ALIGNMENT) * _ALIGNMENT
+        storage = ctypes.create_string_buffer(len(self.data) + MOST_ALIGNED)
+        base = -(-ctypes.addressof(storage) // MOST_ALIGNED) * MOST_ALIGNED
         ctypes.memmove(base, self.data, len(self.data))
         array = (ctypes.c_void_p * max(1, len(self.offsets)))(*(base + offset for offset in self.offsets))
         array.storage = storage  # type: ignore[attr-defined]  # keeps the memory alive

@@ -24,7 +24,10 @@ from typing import Union
 
 from podium.errors import SignatureError
 
-__all__ = ["Parameter", "Signature", "SignatureLike", "Type"]
+__all__ = ["MOST_ALIGNED", "Parameter", "Signature", "SignatureLike", "Type"]
+
+MOST_ALIGNED = 128
+"""The largest alignment of a parameter in bytes; tensor maps, the most demanding ones known, ask for 64."""
 
 # kind and size in bytes; the alignment of a scalar is its size on every platform podium runs on
 _SCALARS = {
@@ -118,8 +121,8 @@ def _parse_prefix(text: str, whole: str) -> tuple[Type, str]:
         return Type(spelling, "array", count * element.size, element.alignment, members=(element,) * min(count, 1)), rest[1:]
     if match := re.match(r"opaque\[(\d{1,9}),(\d{1,4})\]", text):
         size, alignment = int(match[1]), int(match[2])
-        if size == 0 or alignment == 0 or alignment & (alignment - 1) or size % alignment:
-            raise _malformed(whole, "opaque[size,alignment] needs a power of two and a multiple of it")
+        if size == 0 or size % _checked_alignment(alignment, whole):
+            raise _malformed(whole, "opaque[size,alignment] needs a size that is a multiple of the alignment")
         return Type(match[0], "struct", size, alignment), text[match.end() :]
     match = re.match(r"[a-z][a-z0-9]*", text)
     name = match[0] if match else ""
@@ -155,14 +158,18 @@ def _parse_struct(text: str, whole: str) -> tuple[Type, str]:
         raise _malformed(whole, "a struct needs a member")
     alignment = max(member.alignment for member in members)
     if match := re.match(r"@(\d{1,4})", rest):
-        alignment, rest = max(alignment, int(match[1])), rest[match.end() :]
-        if alignment & (alignment - 1):
-            raise _malformed(whole, "an alignment is a power of two")
+        alignment, rest = max(alignment, _checked_alignment(int(match[1]), whole)), rest[match.end() :]
     offset = 0
     for member in members:
         offset = _round_up(offset, member.alignment) + member.size
     spelling = text[: len(text) - len(rest)]
     return Type(spelling, "struct", _round_up(offset, alignment), alignment, members=tuple(members)), rest
+
+
+def _checked_alignment(alignment: int, whole: str) -> int:
+    if not 0 < alignment <= MOST_ALIGNED or alignment & (alignment - 1):
+        raise _malformed(whole, f"an alignment is a power of two and at most {MOST_ALIGNED}")
+    return alignment
 
 
 def _require_member(member: Type, whole: str) -> None:
