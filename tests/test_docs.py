@@ -8,13 +8,11 @@ one prints; ``...`` in it stands for anything.
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import inspect
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -299,29 +297,3 @@ def test_readme_has_the_two_commands() -> None:
     assert commands["ci: demo"].rstrip().endswith("podium demo")
     assert commands["ci: test"].rstrip().endswith("pytest")
     assert len(readme.text.splitlines()) <= 90
-
-
-def test_the_examples_are_runnable_programs(tmp_path: Path, cache: Path) -> None:
-    """Every program in examples/ runs to its end."""
-    programs = sorted((ROOT / "examples").glob("*.py"))
-    assert programs
-    for program in programs:
-        shutil.copy(program, tmp_path)
-        done = subprocess.run(
-            [sys.executable, "-W", "error", program.name],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment(cache),
-            timeout=600,
-        )
-        assert done.returncode == 0, f"{program.name}\n{done.stdout}{done.stderr}"
-        as_expected = doctest.OutputChecker().check_output(expected_output(program), done.stdout, doctest.ELLIPSIS)
-        assert as_expected, f"{program.name} prints\n{done.stdout}"
-
-
-def expected_output(program: Path) -> str:
-    """Read what an example says at its end that it prints."""
-    lines = program.read_text(encoding="utf-8").rstrip().splitlines()
-    start = lines.index("# It prints:")
-    return "".join(line.removeprefix("#").removeprefix(" ") + "\n" for line in lines[start + 1 :])
