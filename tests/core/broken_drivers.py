@@ -229,7 +229,7 @@ class SharesItsMemory(FakeDriver):
 class Broken:
     """A broken driver, and the tests of the suite that must fail for it."""
 
-    def __init__(self, driver_class: type[FakeDriver], *tests: str) -> None:
+    def __init__(self, driver_class: type[Driver], *tests: str) -> None:
         self.driver_class, self.tests = driver_class, tests
 
     def __repr__(self) -> str:

@@ -26,6 +26,17 @@ for broken in BROKEN:
     globals()[name] = type(name, (Recording,), {"driver_class": broken.driver_class})
 """
 
+_CPU_FILE = """
+from broken_cpu_drivers import BROKEN_CPU, Running, WholeCpu
+
+class TestWhole(Running):
+    driver_class = WholeCpu
+
+for broken in BROKEN_CPU:
+    name = f"Test{broken}"
+    globals()[name] = type(name, (Running,), {"driver_class": broken.driver_class})
+"""
+
 
 class Run:
     """What a run of the suite printed, and which tests passed, failed and were skipped in it."""
@@ -63,6 +74,26 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return _pytest(folder, *wanted, "-k", "not warm and not auto and (i32 or not scalars)")
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The same for drivers that run kernels; on the interpreted level, where they are wrong."""
+    pytest.importorskip("podium_cpu", reason="podium-cpu is not installed")
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "test_suite.py").write_text(_CPU_FILE)
+    tests = sorted({test for broken in _broken_cpu() for test in broken.tests})
+    wanted = [f"test_suite.py::Test{broken}::{test}" for broken in _broken_cpu() for test in broken.tests]
+    wanted += [f"test_suite.py::TestWhole::{test}" for test in tests]
+    return _pytest(folder, *wanted, "-k", "interpreted-cold and (i32 or not scalars) and not double and not int]")
+
+
+def _broken_cpu() -> list[Broken]:
+    try:
+        from broken_cpu_drivers import BROKEN_CPU
+    except ModuleNotFoundError:
+        return []
+    return BROKEN_CPU
+
+
 @pytest.mark.parametrize("broken", BROKEN, ids=repr)
 def test_a_broken_driver_is_caught(run: Run, broken: Broken) -> None:
     """Each test that stands for the broken contract fails, at each level that it is run at."""
@@ -73,6 +104,21 @@ def test_a_broken_driver_is_caught(run: Run, broken: Broken) -> None:
         for level in ("interpreted-cold", "generated-cold"):
             of_level = {name for name in ran if level in name}
             assert not of_level or of_level & failed, f"{test} catches it at the other level only, not {level}"
+
+
+@pytest.mark.parametrize("broken", _broken_cpu(), ids=repr)
+def test_wrong_results_are_caught(running: Run, broken: Broken) -> None:
+    """Each test that stands for the broken contract fails by what the kernels compute."""
+    for test in broken.tests:
+        failed = {name for name in running.failed if name.partition("[")[0] == f"Test{broken}::{test}"}
+        assert failed, f"{test} does not catch a driver of which is true: {broken.driver_class.__doc__}"
+
+
+def test_right_results_pass_the_same_tests(running: Run) -> None:
+    """What catches the wrong results holds for the driver that they are made from."""
+    assert {name for name in running.failed if name.startswith("TestWhole")} == set()
+    passed = {name.partition("::")[2].partition("[")[0] for name in running.passed if name.startswith("TestWhole")}
+    assert passed == {test for broken in _broken_cpu() for test in broken.tests}
 
 
 def test_the_right_driver_passes_the_same_tests(run: Run) -> None:
