@@ -24,7 +24,7 @@
     ├── LaunchError                         the driver refused or failed a launch; status name and text
     ├── ForkedProcessError                  a device was used in a process forked after its driver began
     ├── ScratchError                        scratch memory is needed and could not be had
-    └── SettingError                        an environment variable has a value that means nothing
+    └── SettingError                        an environment variable has a value that means nothing (also a ValueError)
 
 Every error can be pickled, and carries as attributes what its message says.
 """

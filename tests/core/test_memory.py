@@ -1,0 +1,323 @@
+"""podium's own arrays: made, filled, read, exported and freed, on a device and on the host."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import gc
+import math
+import pickle
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy
+import pytest
+from fake_launching import host_driver_class
+
+import podium
+from podium._element_types import element_type
+from podium.errors import ArgumentTypeError, ArgumentValueError, ArrayDeviceError, LaunchError, OutOfResourcesError
+from podium.testing import FakeDriver
+
+DTYPES = {
+    "i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32",
+    "u64": "uint64", "fp16": "float16", "fp32": "float32", "fp64": "float64",
+}  # fmt: skip
+
+
+@pytest.fixture(params=["device", "host"])
+def driver(request: pytest.FixtureRequest, fake: FakeDriver) -> Iterator[FakeDriver]:
+    """An active driver: with memory of its own, and with the host's."""
+    chosen = fake if request.param == "device" else host_driver_class()()
+    with podium.use(chosen):
+        yield chosen
+
+
+# ---- Making and reading ----
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_arrays_of_every_type(driver: FakeDriver, name: str) -> None:
+    """An array made from numpy's has its type and shape, and gives the same elements back."""
+    values = numpy.arange(6).reshape(2, 3).astype(DTYPES[name])
+    made = podium.asarray(values)
+    assert (made.dtype, made.shape, made.size, made.nbytes) == (name, (2, 3), 6, values.nbytes)
+    assert made.device == 0 and made.driver is driver and len(made) == 2
+    assert made.ptr % 256 == 0 and made.ptr != values.__array_interface__["data"][0]
+    assert made.tobytes() == values.tobytes()
+    assert made.tolist() == values.tolist() == list(made)
+    back = made.numpy()
+    assert back.dtype == values.dtype and (back == values).all() and back.flags.writeable
+    for alias in (name, DTYPES[name], numpy.dtype(DTYPES[name])):
+        assert podium.empty(3, alias).dtype == name
+
+
+def test_bfloat16(driver: FakeDriver) -> None:
+    """bf16 is made from numbers, rounded to nearest even, and read as numbers or as ml_dtypes' type."""
+    made = podium.asarray([1.0, 1.00390625, -2.5, math.inf], "bf16")
+    assert made.nbytes == 8 and made.tolist() == [1.0, 1.0, -2.5, math.inf]
+    assert made.numpy().dtype == ml_dtypes.bfloat16
+    assert podium.empty(2, ml_dtypes.bfloat16).dtype == "bf16"
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0), (0, 3), (2, 3, 4), (1, 1, 1, 1, 2)])
+def test_shapes(driver: FakeDriver, shape: tuple[int, ...]) -> None:
+    """Every shape reads back as numpy nests it, empty ones and those without axes, too."""
+    values = numpy.arange(math.prod(shape), dtype="i4").reshape(shape)
+    made = podium.asarray(values)
+    assert made.shape == shape and made.nbytes == values.nbytes
+    assert made.tolist() == values.tolist()
+    assert made.numpy().shape == shape
+    assert podium.empty(shape, "i8").shape == shape
+    if shape:
+        assert len(made) == shape[0]
+    else:
+        with pytest.raises(TypeError, match="without axes"):
+            len(made)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "shape"),
+    [
+        ([1, 2], "i32", (2,)),
+        ([1.0, 2], "fp32", (2,)),
+        ([True, False], "i1", (2,)),
+        ([True, 2], "i32", (2,)),
+        ([[1, 2], [3, 4]], "i32", (2, 2)),
+        (((1.5,), (2.5,)), "fp32", (2, 1)),
+        ([], "fp32", (0,)),
+        ([[], []], "fp32", (2, 0)),
+        (5, "i32", ()),
+        (2.5, "fp32", ()),
+        (True, "i1", ()),
+        (range(3), "i32", (3,)),
+        (array.array("d", [1, 2]), "fp64", (2,)),
+        (bytearray(b"ab"), "u8", (2,)),
+        (memoryview(b"abcd").cast("B", (2, 2)), "u8", (2, 2)),
+        ((ctypes.c_int16 * 3)(1, 2, 3), "i16", (3,)),
+    ],
+    ids=repr,
+)
+def test_what_an_array_is_made_of(driver: FakeDriver, value: Any, dtype: str, shape: tuple[int, ...]) -> None:
+    """Buffers keep their type; sequences of numbers get the plain one for what they hold."""
+    made = podium.asarray(value)
+    assert (made.dtype, made.shape) == (dtype, shape)
+    assert made.tolist() == numpy.asarray(value).tolist()
+
+
+def test_layouts_are_made_c_contiguous(driver: FakeDriver) -> None:
+    """A strided, turned or backward buffer is copied in the order of its axes."""
+    values = numpy.arange(24, dtype="f4").reshape(4, 6)
+    for view in (values.T, values[::2, 1::2], values[::-1], numpy.asfortranarray(values)):
+        assert podium.asarray(view).tolist() == view.tolist()
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "kind"),
+    [
+        ("text", None, ArgumentTypeError),
+        (None, None, ArgumentTypeError),
+        ([1, "2"], None, ArgumentTypeError),
+        ([1, None], None, ArgumentTypeError),
+        ({1, 2}, None, ArgumentTypeError),
+        (object(), None, ArgumentTypeError),
+        ([[1, 2], [3]], None, ArgumentValueError),
+        ([[1], 2], None, ArgumentValueError),
+        ([300], "i8", ArgumentValueError),
+        ([-1], "u8", ArgumentValueError),
+        ([1.5], "i32", ArgumentTypeError),
+        ([2**40], None, ArgumentValueError),
+        (numpy.zeros(2, "f8"), "fp32", ArgumentTypeError),
+        (numpy.zeros(2, "c8"), None, TypeError),
+        (numpy.zeros(2, ">f4"), None, ArgumentTypeError),
+        (numpy.zeros(2, object), None, ArgumentTypeError),
+        (numpy.zeros(2, [("a", "f4")]), None, ArgumentTypeError),
+        (numpy.zeros(2, "U3"), None, ArgumentTypeError),
+        ([1], "float33", TypeError),
+        ([1], None.__class__, TypeError),
+    ],
+    ids=repr,
+)
+def test_what_is_no_array(driver: FakeDriver, value: Any, dtype: Any, kind: type[Exception]) -> None:
+    """Ragged sequences, texts, unknown types and numbers out of range are errors; nothing is converted silently."""
+    with pytest.raises(kind):
+        podium.asarray(value, dtype)
+
+
+def test_shapes_that_cannot_be(driver: FakeDriver) -> None:
+    """A negative length is an error of the shape; what is no integer a type error."""
+    for shape in (-1, (2, -1)):
+        with pytest.raises(ArgumentValueError, match="no negative lengths"):
+            podium.empty(shape)
+    for shape in (1.5, "3", (1, None), [2.0]):
+        with pytest.raises(TypeError):
+            podium.empty(shape)  # type: ignore[arg-type]
+    with pytest.raises(OutOfResourcesError):
+        podium.empty(1 << 40)
+
+
+def test_elements_are_not_touched_one_by_one(driver: FakeDriver) -> None:
+    """Indexing says what to do instead; printing shows the type and the place, never the elements."""
+    made = podium.asarray([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"take .numpy\(\) or .tolist\(\)"):
+        made[0]
+    with pytest.raises(TypeError, match="podium.asarray"):
+        made[0] = 5.0
+    assert repr(made) == f"<podium array fp32[2] on {driver.name} device 0>"
+
+
+def test_devices_and_copies(fake: FakeDriver) -> None:
+    """An array can be made on a given device, from another array, and through pickle on the active driver."""
+    first = podium.asarray([1, 2, 3], device=1)
+    assert first.device == 1 and podium.empty(2, device=1).device == 1
+    second = podium.asarray(first)
+    assert second.device == 0 and second.ptr != first.ptr and second.tolist() == [1, 2, 3]
+    third = pickle.loads(pickle.dumps(first))
+    assert (third.tolist(), third.dtype, third.driver) == ([1, 2, 3], "i32", fake)
+    with pytest.raises(ArgumentTypeError):
+        podium.asarray(first, "fp32")
+
+
+def test_reading_waits_and_says_what_failed(driver: FakeDriver) -> None:
+    """LIF-08: reading an array synchronises, and raises what the launches before did wrong."""
+    made = podium.asarray([1])
+    for read in (made.tobytes, made.numpy, made.tolist, made.__dlpack__, lambda: pickle.dumps(made)):
+        driver.sync_status = 700
+        with pytest.raises(LaunchError, match="FAKE_ERROR_700"):
+            read()
+        read()
+
+
+# ---- As arguments ----
+
+
+def test_arrays_are_arguments(driver: FakeDriver, level: str) -> None:
+    """podium's arrays are passed by their address, on their device, and only where that driver reaches."""
+    kernel = podium.kernel("__global__ void k(float* x, int n) {}")
+    made = podium.asarray([1.0, 2.0], device=1 if driver.name == "fake" else 0)
+    for _ in range(2):
+        kernel[1, 1](made, 2)
+        assert int.from_bytes(driver.launches[-1].parameters[0], "little") == made.ptr
+        assert driver.launches[-1].device == made.device
+    other = FakeDriver() if driver.host_memory else host_driver_class()()
+    with podium.use(other):
+        foreign = podium.asarray([1.0])
+    with pytest.raises(ArrayDeviceError):
+        kernel[1, 1](foreign, 1)
+    with podium.debugging(), pytest.raises(ArgumentTypeError, match="its elements are i32"):
+        kernel[1, 1](podium.asarray([1]), 1)
+
+
+# ---- DLPack ----
+
+
+def test_numpy_reads_host_arrays_through_dlpack() -> None:
+    """numpy takes a host array without a copy, of either version of the protocol, and keeps its memory."""
+    driver = host_driver_class()()
+    made = podium.asarray(numpy.arange(6, dtype="f4").reshape(2, 3), driver=driver)
+    view = numpy.from_dlpack(made)
+    assert view.__array_interface__["data"][0] == made.ptr and view.tolist() == made.tolist()
+    gone = weakref.ref(made)
+    del made
+    gc.collect()
+    assert view.tolist() == [[0, 1, 2], [3, 4, 5]] and gone() is not None
+    del view
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("max_version", [None, (0, 8), (1, 0), (1, 3)])
+def test_capsules_that_nobody_takes(driver: FakeDriver, max_version: tuple[int, int] | None) -> None:
+    """A capsule that is dropped gives its array back; its name says which version it is."""
+    made = podium.asarray([1.0])
+    capsule = made.__dlpack__(max_version=max_version)
+    assert ("dltensor_versioned" in repr(capsule)) == (max_version is not None and max_version[0] >= 1)
+    gone = weakref.ref(made)
+    del made
+    gc.collect()
+    assert gone() is not None
+    del capsule
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_cannot_be_exported(driver: FakeDriver) -> None:
+    """A copy or another device is refused as the protocol says; the own device is taken."""
+    made = podium.asarray([1.0])
+    device = made.__dlpack_device__()
+    assert device == ((1, 0) if driver.host_memory else (12, 0))
+    for keywords in ({"copy": True}, {"dl_device": (2, 0)}, {"dl_device": (device[0], 5)}):
+        with pytest.raises(BufferError):
+            made.__dlpack__(**keywords)
+    for keywords in ({"copy": False}, {"dl_device": device}, {"stream": 5}):
+        assert made.__dlpack__(**keywords) is not None
+
+
+def test_without_a_compiler_exports_are_buffer_errors(
+    driver: FakeDriver, cold_builds: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CC-01: exporting needs a compiler once; without one it is the protocol's error, with the reason."""
+    from podium import _dlpack
+
+    made = podium.asarray([1.0])
+    _dlpack._module.cache_clear()
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    with pytest.raises(BufferError, match="needs a C compiler once.*CC="):
+        made.__dlpack__()
+    monkeypatch.delenv("CC")
+    assert made.__dlpack__() is not None
+
+
+def test_host_arrays_are_buffers() -> None:
+    """Where kernels reach host memory an array is a buffer of its type and shape, without a compiler."""
+    driver = host_driver_class()()
+    for name, dtype in DTYPES.items():
+        made = podium.asarray(numpy.arange(6).reshape(2, 3).astype(dtype), driver=driver)
+        view = numpy.asarray(memoryview(made))  # type: ignore[arg-type]
+        assert view.shape == (2, 3) and view.__array_interface__["data"][0] == made.ptr
+        if name != "fp16":  # ctypes has no such type: its bits come
+            assert view.dtype == dtype and view.tolist() == made.tolist()
+    view[0, 0] = 7
+    assert made.tolist()[0][0] == 7
+
+
+def test_memory_is_freed_with_the_last_reference(driver: FakeDriver, level: str) -> None:
+    """LIF-04: memory goes when the array goes, and not before the launch that it was given to was issued."""
+    freed: list[int] = []
+    original = type(driver).allocate
+
+    def allocate(self: Any, *args: Any) -> Any:
+        buffer = original(self, *args)
+        weakref.finalize(buffer, freed.append, 1)
+        return buffer
+
+    type(driver).allocate = allocate  # type: ignore[method-assign]
+    try:
+        made = podium.asarray([1.0])
+        kernel = podium.kernel("__global__ void k(float* x) {}")
+        kernel[1, 1](made)
+        gc.collect()
+        assert freed == []
+        del made
+        gc.collect()
+        assert freed == [1]
+    finally:
+        type(driver).allocate = original  # type: ignore[method-assign]
+
+
+# ---- Element types ----
+
+
+def test_element_types_by_every_name() -> None:
+    """podium's, numpy's and short names, dtypes and Python's own types mean one element type each."""
+    for name, numpy_name in DTYPES.items():
+        assert element_type(name) is element_type(numpy_name) is element_type(numpy.dtype(numpy_name))
+        assert element_type(getattr(numpy, numpy_name)) is element_type(name)
+        assert element_type(name).size == numpy.dtype(numpy_name).itemsize
+    assert element_type("f32").spelling == "fp32" and element_type("half").spelling == "fp16"
+    assert element_type(float).spelling == "fp64" and element_type(int).spelling == "i64" and element_type(bool).spelling == "i1"
+    for bad in ("f33", None, 5, "complex64", numpy.dtype("c8"), object):
+        with pytest.raises(TypeError, match="is not an element type; they are i1, i8"):
+            element_type(bad)
