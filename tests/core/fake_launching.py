@@ -50,7 +50,12 @@ def pinned(level: str) -> Iterator[None]:
 
 
 def make_launcher(
-    driver: Driver, signature: Any, *, level: str | None = None, constants: Mapping[Any, Any] | None = None, **metadata: Any
+    driver: Driver,
+    signature: Any,
+    *,
+    level: str | None = None,
+    constants: Mapping[Any, Any] | None = None,
+    **metadata: Any,
 ) -> Launcher:
     """Make a launcher on the driver; at the level of PODIUM_LAUNCHER unless one is given."""
     with pinned(level or os.environ["PODIUM_LAUNCHER"]):

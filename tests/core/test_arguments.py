@@ -61,7 +61,9 @@ def test_integers_at_their_limits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*RANGES, "i1"])
-@pytest.mark.parametrize("value", [1.0, 0.5, math.nan, "1", b"1", None, [], (1,), 1j, decimal.Decimal(1), object(), int])
+@pytest.mark.parametrize(
+    "value", [1.0, 0.5, math.nan, "1", b"1", None, [], (1,), 1j, decimal.Decimal(1), object(), int]
+)
 def test_no_other_type_is_an_integer(name: str, value: object) -> None:
     """A float, a text, None or a container for an integer is a type error that shows the value."""
     failure = pair(name).same(value)
@@ -452,7 +454,9 @@ numpy_scalars = st.builds(
     st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", "?"]),
     st.integers(-128, 127),
 )
-limits = st.sampled_from(sorted({limit + step for low, high in RANGES.values() for limit in (low, high) for step in (-1, 0, 1)}))
+limits = st.sampled_from(
+    sorted({limit + step for low, high in RANGES.values() for limit in (low, high) for step in (-1, 0, 1)})
+)
 values = st.one_of(
     st.integers(), limits, st.floats(), st.floats(width=32), st.floats(width=16), st.booleans(), numpy_scalars, hostile,
     st.integers(min_value=-(10**400), max_value=10**400), st.binary(max_size=9), st.text(max_size=3),
@@ -486,7 +490,9 @@ def _fitting(name: str) -> st.SearchStrategy[object]:
     if name in FLOATS:
         return st.floats()
     if name.startswith("*"):
-        return st.one_of(st.none(), st.integers(0, 2**64 - 1), st.builds(FakeArray, st.integers(0, 2**63), st.integers(0, 1)))
+        return st.one_of(
+            st.none(), st.integers(0, 2**64 - 1), st.builds(FakeArray, st.integers(0, 2**63), st.integers(0, 1))
+        )
     if name == "constexpr":
         return values
     size = Type.parse(name).size

@@ -213,7 +213,9 @@ def test_host_memory_for_a_device_kernel(device: Pair) -> None:
         assert device.same(value).kind is ArgumentTypeError
 
 
-@pytest.mark.parametrize(("device_type", "words"), [(2, "cuda memory"), (10, "rocm memory"), (8, "metal memory"), (99, "device type 99")])
+@pytest.mark.parametrize(
+    ("device_type", "words"), [(2, "cuda memory"), (10, "rocm memory"), (8, "metal memory"), (99, "device type 99")]
+)
 def test_memory_of_another_kind_of_device(device: Pair, device_type: int, words: str) -> None:
     """ARG-11: memory of a device that the backend does not reach is an error of the kind "device"."""
 
@@ -378,7 +380,9 @@ def test_a_library_that_refuses(device: Pair) -> None:
     address=st.integers(0, 2**62),
     offset=st.integers(0, 64),
 )
-def test_any_tensor_fares_alike(device: Pair, axes: list[tuple[int, int]], device_type: int, address: int, offset: int) -> None:
+def test_any_tensor_fares_alike(
+    device: Pair, axes: list[tuple[int, int]], device_type: int, address: int, offset: int
+) -> None:
     """Random shapes, strides and devices in an exchange table: the same address or error at both levels."""
     shape, strides = tuple(each[0] for each in axes), tuple(each[1] for each in axes)
     Library = _library()
@@ -461,7 +465,17 @@ def test_the_cuda_array_interface() -> None:
 
 @pytest.mark.parametrize(
     ("typestr", "element"),
-    [("<f2", "fp16"), ("<f8", "fp64"), ("|b1", "i1"), ("|i1", "i8"), ("<u8", "u64"), ("<c8", "c64"), (">f4", None), ("|V2", None), ("|u1", "u8")],
+    [
+        ("<f2", "fp16"),
+        ("<f8", "fp64"),
+        ("|b1", "i1"),
+        ("|i1", "i8"),
+        ("<u8", "u64"),
+        ("<c8", "c64"),
+        (">f4", None),
+        ("|V2", None),
+        ("|u1", "u8"),
+    ],
 )
 def test_element_types_of_the_cuda_array_interface(typestr: str, element: str | None) -> None:
     """The element type is known for numbers in the order of this machine."""
@@ -479,7 +493,16 @@ def test_the_cuda_array_interface_where_cuda_is_not_reached(device: Pair) -> Non
 
 @pytest.mark.parametrize(
     ("dtype", "spelling"),
-    [("f4", "fp32"), ("f8", "fp64"), ("f2", "fp16"), ("i4", "i32"), ("i8", "i64"), ("u1", "u8"), ("?", "i1"), ("c8", "c64")],
+    [
+        ("f4", "fp32"),
+        ("f8", "fp64"),
+        ("f2", "fp16"),
+        ("i4", "i32"),
+        ("i8", "i64"),
+        ("u1", "u8"),
+        ("?", "i1"),
+        ("c8", "c64"),
+    ],
 )
 def test_debugging_checks_element_types(dtype: str, spelling: str) -> None:
     """ARG-13: with debugging on, an array of other elements than the kernel declares is an error; void takes all."""

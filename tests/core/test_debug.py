@@ -118,6 +118,8 @@ def test_an_error_in_the_users_process_names_the_kernel(level: str) -> None:
     import os
 
     environment = {**os.environ, "PODIUM_DEBUG": "1"}
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, env=environment)
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, env=environment
+    )
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1].startswith("podium.errors.LaunchError: bad: FAKE_ERROR_9")

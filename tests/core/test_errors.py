@@ -81,7 +81,9 @@ def drawn() -> dict[str, str | None]:
 def test_the_tree_in_the_docstring_is_the_tree_of_the_classes() -> None:
     """What is drawn is what is there: every class, under its own base."""
     expected = {
-        each.__name__: None if each is PodiumError else next(base.__name__ for base in each.__bases__ if issubclass(base, PodiumError))
+        each.__name__: None
+        if each is PodiumError
+        else next(base.__name__ for base in each.__bases__ if issubclass(base, PodiumError))
         for each in classes()
     }
     assert drawn() == expected

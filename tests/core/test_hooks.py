@@ -280,7 +280,9 @@ def test_compile_and_load_hooks(fake: FakeDriver, level: str) -> None:
         loads.clear()
 
 
-def test_without_hooks_nobody_is_asked(fake: FakeDriver, launch: Any, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_hooks_nobody_is_asked(
+    fake: FakeDriver, launch: Any, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """HKS-01: with no hooks the generated level calls no Python at all for a plain launch."""
     calls: list[str] = []
     original = FakeDriver.launch

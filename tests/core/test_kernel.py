@@ -72,7 +72,9 @@ class Size(tuple):  # type: ignore[type-arg]
         (LaunchConfig(3, (4, 2)), (3, 1, 1), (4, 2, 1)),
     ],
 )
-def test_grids_and_blocks_of_every_form(fake: FakeDriver, kernel: podium.Kernel, key: Any, grid: Any, block: Any) -> None:
+def test_grids_and_blocks_of_every_form(
+    fake: FakeDriver, kernel: podium.Kernel, key: Any, grid: Any, block: Any
+) -> None:
     """A grid or a block is an integer or one to three of them; cold, warm and through a kept launch alike."""
     launch = kernel[key]
     for call in (launch, launch, kernel[key], kernel[key]):
@@ -140,7 +142,9 @@ def test_a_mutable_grid_is_read_at_each_use(fake: FakeDriver, kernel: podium.Ker
 
 def test_limits_of_the_device(fake: FakeDriver, kernel: podium.Kernel) -> None:
     """GRD-01, GRD-06, GRD-08: grid, block and shared memory beyond the device are typed errors with value and limit."""
-    with pytest.raises(LaunchConfigError, match=r"k: grid.y is 65536, the device takes at most 65535; put the long axis"):
+    with pytest.raises(
+        LaunchConfigError, match=r"k: grid.y is 65536, the device takes at most 65535; put the long axis"
+    ):
         kernel[(1, 65536), 1](None, 1)
     with pytest.raises(LaunchConfigError, match=r"grid.x is 2147483648"):
         kernel[2147483648, 1](None, 1)
@@ -196,7 +200,9 @@ def test_launch_attributes(fake: FakeDriver, kernel: podium.Kernel) -> None:
     kernel[LaunchConfig(4, 2, cluster=2, cooperative=True, dependent=True, shared=9)](None, 1)
     launch = last(fake)
     assert (launch.cluster, launch.flags, launch.shared) == ((2, 1, 1), 3, 9)
-    with pytest.raises(LaunchConfigError, match="no launch feature 'priority'; it has: cluster, cooperative, dependent"):
+    with pytest.raises(
+        LaunchConfigError, match="no launch feature 'priority'; it has: cluster, cooperative, dependent"
+    ):
         kernel[LaunchConfig(1, 1, attributes={"priority": 1})]
 
 
@@ -254,7 +260,9 @@ def test_arguments_by_name(fake: FakeDriver, kernel: podium.Kernel) -> None:
         ((None,), {"Stream": 3, "n": 1}, "has no parameter 'Stream'"),
     ],
 )
-def test_misnamed_arguments(fake: FakeDriver, kernel: podium.Kernel, arguments: Any, keywords: Any, message: str) -> None:
+def test_misnamed_arguments(
+    fake: FakeDriver, kernel: podium.Kernel, arguments: Any, keywords: Any, message: str
+) -> None:
     """ARG-09: too few, too many, unknown or doubled arguments show the signature, in every way to call."""
     for launch in (kernel[1, 1], kernel[1, 1], kernel[lambda arguments: 1, 1]):
         for more in ({}, {"stream": 5}, {"shared": 8}):
@@ -344,7 +352,9 @@ def test_modules_have_several_kernels(fake: FakeDriver, level: str, tmp_path: Pa
 
 def test_object_code_is_a_kernel(fake: FakeDriver, level: str) -> None:
     """Compiled bytes with their signature launch like source; options and a wrong name are errors."""
-    code = ObjectCode.from_bytes(b"binary", name="k", signature="x: *fp32, n: i32", format="fake", target=Target("fake", "fake_1", 32))
+    code = ObjectCode.from_bytes(
+        b"binary", name="k", signature="x: *fp32, n: i32", format="fake", target=Target("fake", "fake_1", 32)
+    )
     kernel = podium.kernel(code)
     kernel[1, 1](64, n=2)
     assert fake.compiled == [] and last(fake).kernel == "k"
@@ -385,7 +395,7 @@ def test_failures_to_compile_reach_the_launch_each_time(fake: FakeDriver, level:
     for _ in range(2):
         with pytest.raises(CompileError, match="#error") as caught:
             kernel[1, 1](None, 1)
-        assert caught.value.__cause__ is None and caught.value.__suppress_context__ or caught.value.__context__ is None
+        assert (caught.value.__cause__ is None and caught.value.__suppress_context__) or caught.value.__context__ is None
     assert fake.loaded == {}
 
 

@@ -133,7 +133,14 @@ def test_streams_of_every_form(plain: Pair) -> None:
     class Attribute:
         __cuda_stream__ = (0, 78)
 
-    for stream, handle in ((None, 0), (0, 0), (5, 5), ((1 << 64) - 1, (1 << 64) - 1), (Method(), 77), (Attribute(), 78)):
+    for stream, handle in (
+        (None, 0),
+        (0, 0),
+        (5, 5),
+        ((1 << 64) - 1, (1 << 64) - 1),
+        (Method(), 77),
+        (Attribute(), 78),
+    ):
         (launch,) = plain.same(None, 1, stream=stream)
         assert launch.stream == handle
 
@@ -247,7 +254,9 @@ def test_what_the_device_does_not_have(metadata: dict[str, Any], resource: str) 
     assert both.same("x").kind is OutOfResourcesError
 
 
-@pytest.mark.parametrize("metadata", [{"block": 0}, {"block": (1, 2, 3, 4)}, {"block": -1}, {"shared": -1}, {"cluster": 0}])
+@pytest.mark.parametrize(
+    "metadata", [{"block": 0}, {"block": (1, 2, 3, 4)}, {"block": -1}, {"shared": -1}, {"cluster": 0}]
+)
 def test_blocks_that_cannot_be(metadata: dict[str, Any]) -> None:
     """A block, cluster or shared size that no device has is refused when the launcher is made."""
     with pytest.raises(LaunchConfigError):
@@ -463,7 +472,9 @@ def test_only_the_init_function_is_exported(tmp_path: Path) -> None:
     minor = f"-DPODIUM_PYTHON_MINOR={sys.version_info.minor}"
     command = ["cc", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", minor, f"-I{INCLUDE_DIR}"]
     subprocess.run([*command, "launcher.c", "-o", "launcher.so"], cwd=tmp_path, check=True)
-    symbols = subprocess.run(["nm", "-D", "--defined-only", "launcher.so"], cwd=tmp_path, check=True, capture_output=True)
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", "launcher.so"], cwd=tmp_path, check=True, capture_output=True
+    )
     names = [line.split()[-1] for line in symbols.stdout.decode().splitlines()]
     assert [name for name in names if not name.startswith(("_init", "_fini"))] == ["PyInit_podium_launcher"]
 
@@ -483,7 +494,9 @@ def test_the_first_launch_in_a_fresh_process_needs_no_array() -> None:
     """
     for level in LEVELS:
         with pinned(level):
-            run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+            run = subprocess.run(
+                [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+            )
         assert run.stdout.split() == ["1", level]
 
 

@@ -317,7 +317,11 @@ def test_element_types_by_every_name() -> None:
         assert element_type(getattr(numpy, numpy_name)) is element_type(name)
         assert element_type(name).size == numpy.dtype(numpy_name).itemsize
     assert element_type("f32").spelling == "fp32" and element_type("half").spelling == "fp16"
-    assert element_type(float).spelling == "fp64" and element_type(int).spelling == "i64" and element_type(bool).spelling == "i1"
+    assert (
+        element_type(float).spelling == "fp64"
+        and element_type(int).spelling == "i64"
+        and element_type(bool).spelling == "i1"
+    )
     for bad in ("f33", None, 5, "complex64", numpy.dtype("c8"), object):
         with pytest.raises(TypeError, match="is not an element type; they are i1, i8"):
             element_type(bad)

@@ -178,7 +178,7 @@ def test_function_types_are_those_of_python(tmp_path: Path, declarations: str) -
     types = re.findall(r"typedef ([^;{}]*?)\(\*(\w+)\)(\([^;]*\));", declarations)
     assert len(types) > 8
     lines = [f"typedef {result}(*podium_{name}){rest};" for result, name, rest in types]
-    lines += [f"_Static_assert(_Generic((podium_{name})0, {name}: 1, default: 0), \"{name}\");" for _, name, _ in types]
+    lines += [f'_Static_assert(_Generic((podium_{name})0, {name}: 1, default: 0), "{name}");' for _, name, _ in types]
     cc(tmp_path, "#include <Python.h>\n" + "\n".join(lines) + "\n", f"-I{PYTHON_INCLUDE}", "-fsyntax-only")
 
 
@@ -187,7 +187,9 @@ def test_function_types_are_those_of_python(tmp_path: Path, declarations: str) -
 def test_singletons_and_types_are_those_of_python(tmp_path: Path, declarations: str) -> None:
     """None, True, False and the types of ints and floats are the objects that Python's macros mean."""
     names = {"Py_None": "_Py_NoneStruct", "Py_True": "_Py_TrueStruct", "Py_False": "_Py_FalseStruct"}
-    text = cc(tmp_path, "#include <Python.h>\nvoid *probe[] = {" + ", ".join(names) + "};\n", "-E", f"-I{PYTHON_INCLUDE}")
+    text = cc(
+        tmp_path, "#include <Python.h>\nvoid *probe[] = {" + ", ".join(names) + "};\n", "-E", f"-I{PYTHON_INCLUDE}"
+    )
     probe = text[text.rindex("probe[]") :]
     for symbol in names.values():
         assert f"&{symbol}" in probe and symbol in declarations
@@ -280,7 +282,15 @@ def test_launchers_compile_without_warnings(compiler: str, standard: str, templa
             parameters = podium.Signature.parse(signature).parameters
             path = tmp_path / f"{name.replace(' ', '-')}-{scratch}.c"
             path.write_text(launcher_source(template.read_text(), parameters, scratch))
-    command = [needed(compiler), f"-std={standard}", *STRICT, MINOR, *(f"-I{each}" for each in folders), "-fsyntax-only", "-O1"]
+    command = [
+        needed(compiler),
+        f"-std={standard}",
+        *STRICT,
+        MINOR,
+        *(f"-I{each}" for each in folders),
+        "-fsyntax-only",
+        "-O1",
+    ]
     run = subprocess.run([*command, *sorted(tmp_path.glob("*.c"))], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[:4000]
 
@@ -289,7 +299,9 @@ def test_launchers_compile_without_warnings(compiler: str, standard: str, templa
 @pytest.mark.parametrize("standard", ["c11", "c17"])
 def test_the_headers_are_pedantic(compiler: str, standard: str, tmp_path: Path) -> None:
     """With -Wpedantic only one thing remains: a pointer to a function in a slot of Python's type `void *`."""
-    source = launcher_source(FakeDriver.launcher_cls.template.read_text(), podium.Signature.parse(SIGNATURES["everything"]).parameters, 1)
+    source = launcher_source(
+        FakeDriver.launcher_cls.template.read_text(), podium.Signature.parse(SIGNATURES["everything"]).parameters, 1
+    )
     (tmp_path / "launcher.c").write_text(source)
     flags = [f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", MINOR, f"-I{INCLUDE_DIR}", "-fsyntax-only"]
     for path in (tmp_path / "launcher.c", INCLUDE_DIR / "podium_dlpack.c"):
@@ -303,7 +315,15 @@ def test_the_headers_are_pedantic(compiler: str, standard: str, tmp_path: Path) 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_the_dlpack_exporter_compiles_without_warnings(compiler: str, tmp_path: Path) -> None:
     """The small module that exports arrays is as clean as the launchers."""
-    command = [needed(compiler), "-std=c11", *STRICT, MINOR, f"-I{INCLUDE_DIR}", "-fsyntax-only", str(INCLUDE_DIR / "podium_dlpack.c")]
+    command = [
+        needed(compiler),
+        "-std=c11",
+        *STRICT,
+        MINOR,
+        f"-I{INCLUDE_DIR}",
+        "-fsyntax-only",
+        str(INCLUDE_DIR / "podium_dlpack.c"),
+    ]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[:4000]
 
@@ -312,9 +332,19 @@ def test_the_dlpack_exporter_compiles_without_warnings(compiler: str, tmp_path: 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_launchers_compile_without_warnings_of_ours_with_the_real_headers(compiler: str, tmp_path: Path) -> None:
     """With Python.h, whose own code is left out of it, the launchers are as clean."""
-    source = launcher_source(FakeDriver.launcher_cls.template.read_text(), podium.Signature.parse(SIGNATURES["everything"]).parameters, 1)
+    source = launcher_source(
+        FakeDriver.launcher_cls.template.read_text(), podium.Signature.parse(SIGNATURES["everything"]).parameters, 1
+    )
     (tmp_path / "launcher.c").write_text(source)
-    command = [needed(compiler), "-std=c11", *STRICT, "-DPODIUM_USE_PYTHON_H", f"-I{INCLUDE_DIR}", "-isystem", str(PYTHON_INCLUDE)]
+    command = [
+        needed(compiler),
+        "-std=c11",
+        *STRICT,
+        "-DPODIUM_USE_PYTHON_H",
+        f"-I{INCLUDE_DIR}",
+        "-isystem",
+        str(PYTHON_INCLUDE),
+    ]
     run = subprocess.run([*command, "-fsyntax-only", str(tmp_path / "launcher.c")], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[:4000]
 

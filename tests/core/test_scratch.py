@@ -115,7 +115,10 @@ def test_what_it_may_not_return(buffer: Any, words: str) -> None:
     """SCR-05: a launch whose scratch cannot be had is refused with size and alignment, never made with a null pointer."""
     both = Pair("i32", global_scratch_size=8, global_scratch_align=16)
     for launcher in both.launchers.values():
-        with podium.use_allocator(lambda size, alignment, stream: buffer), pytest.raises(ScratchError, match=words) as caught:
+        with (
+            podium.use_allocator(lambda size, alignment, stream: buffer),
+            pytest.raises(ScratchError, match=words) as caught,
+        ):
             launcher(3, 1, 1, 0, both.function, 1)
         assert (caught.value.kernel, caught.value.size, caught.value.alignment) == ("k", 24, 16)
     assert both.driver.launches == []

@@ -29,14 +29,20 @@ def test_the_layout_is_that_of_the_c_header(tmp_path: Any) -> None:
     )
     flags = [f"-DPODIUM_PYTHON_MINOR={sys.version_info.minor}", f"-I{INCLUDE_DIR}", "-w", "-O1"]
     # what the header wants of a backend is declared there and never called here
-    subprocess.run(["cc", *flags, "probe.c", "-o", "probe", "-Wl,--unresolved-symbols=ignore-all"], cwd=tmp_path, check=True)
-    told = list(map(int, subprocess.run([tmp_path / "probe"], capture_output=True, text=True, check=True).stdout.split()))
+    subprocess.run(
+        ["cc", *flags, "probe.c", "-o", "probe", "-Wl,--unresolved-symbols=ignore-all"], cwd=tmp_path, check=True
+    )
+    told = list(
+        map(int, subprocess.run([tmp_path / "probe"], capture_output=True, text=True, check=True).stdout.split())
+    )
     launch = _state._Launch
     size, start = ctypes.sizeof(launch), _state._State.recent.offset
     mine = [_state._State.attended.offset, _state._State.launches.offset, start, start + size]
     mine += [start + getattr(launch, name).offset for name in ("kernel", "stream", "grid", "block", "device")]
     assert told == [*mine, ctypes.sizeof(_state._State)]
-    sizes = re.findall(r"recent\[(\d+)\];|% (\d+)\)", "".join(path.read_text() for path in sorted(INCLUDE_DIR.glob("*.h"))))
+    sizes = re.findall(
+        r"recent\[(\d+)\];|% (\d+)\)", "".join(path.read_text() for path in sorted(INCLUDE_DIR.glob("*.h")))
+    )
     assert {int(one or two) for one, two in sizes} == {_state.RECENT_SIZE}
 
 
@@ -51,7 +57,9 @@ def test_both_levels_record_alike() -> None:
         driver.next_status = 3
         with pytest.raises(podium.errors.LaunchError):  # type: ignore[attr-defined]
             launcher(7, 1, 1, 9, function, None)
-        records.append([(each.kernel, each.grid, each.block, each.device, each.stream) for each in podium.recent_launches()[-2:]])
+        records.append(
+            [(each.kernel, each.grid, each.block, each.device, each.stream) for each in podium.recent_launches()[-2:]]
+        )
     assert records[0] == records[1]
     assert records[0][0] == ("noted", (8, 5, 6), (2, 3, 1), 1, 2**63)
     assert records[0][1] == ("noted", (14, 1, 1), (2, 3, 1), 0, 9)

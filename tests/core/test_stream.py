@@ -120,7 +120,12 @@ def test_handles() -> None:
     """None stays None; integers of 64 bits are handles; everything else says what a stream is."""
     assert stream_handle(None) is None
     assert stream_handle(2**64 - 1) == 2**64 - 1
-    for bad, kind in ((2**64, ArgumentValueError), (-1, ArgumentValueError), (False, ArgumentTypeError), ("1", ArgumentTypeError)):
+    for bad, kind in (
+        (2**64, ArgumentValueError),
+        (-1, ArgumentValueError),
+        (False, ArgumentTypeError),
+        ("1", ArgumentTypeError),
+    ):
         with pytest.raises(kind) as caught:
             stream_handle(bad)
         assert isinstance(caught.value, ArgumentError) and caught.value.argument == "stream"

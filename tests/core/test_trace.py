@@ -98,7 +98,10 @@ def test_two_traces_at_once(fake: FakeDriver, tmp_path: Path) -> None:
         kernel[1, 1](None, 1, 1.0)
         with podium.trace(tmp_path / "inner"):
             kernel[1, 1](None, 1, 1.0)
-    launches = [sum(event.get("cat") == "launch" for event in strictly((tmp_path / name).read_text())) for name in ("outer", "inner")]
+    launches = [
+        sum(event.get("cat") == "launch" for event in strictly((tmp_path / name).read_text()))
+        for name in ("outer", "inner")
+    ]
     assert launches == [2, 1]
 
 

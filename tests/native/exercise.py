@@ -72,7 +72,21 @@ def scalars(driver: FakeDriver) -> None:
     launcher = make_launcher(driver, {f"p_{name}": name for name in SCALARS})
     function = load(driver, launcher.signature)
     good: list[Any] = [True, 1, 2, 3, 4, 5, 6, 7, 8, 0.5, 0.25, 1.5, 2.5]
-    odd: list[Any] = [2**63, -1, 2**64, 10**400, 1e300, float("nan"), float("inf"), 5e-324, None, "x", Hostile(), Lying(), True]
+    odd: list[Any] = [
+        2**63,
+        -1,
+        2**64,
+        10**400,
+        1e300,
+        float("nan"),
+        float("inf"),
+        5e-324,
+        None,
+        "x",
+        Hostile(),
+        Lying(),
+        True,
+    ]
     attempt(launcher, 1, 1, 1, 0, function, *good)
     for position in range(len(good)):
         for value in odd:
@@ -89,7 +103,9 @@ def scalars(driver: FakeDriver) -> None:
 
 
 def structs(driver: FakeDriver) -> None:
-    launcher = make_launcher(driver, {"a": "i8", "s": "{fp32,i32}", "o": "opaque[128,64]", "f": "{fp32,fp32}@16", "c": "constexpr"})
+    launcher = make_launcher(
+        driver, {"a": "i8", "s": "{fp32,i32}", "o": "opaque[128,64]", "f": "{fp32,fp32}@16", "c": "constexpr"}
+    )
     function = load(driver, launcher.signature)
     attempt(launcher, 1, 1, 1, 0, function, 1, bytes(8), bytes(128), (ctypes.c_float * 4)(), object())
     for value in (bytes(7), bytes(200), "x", None, 5, Hostile()):
@@ -130,7 +146,18 @@ def host(driver: FakeDriver) -> None:
     function = load(driver, launcher.signature)
     block = (ctypes.c_float * 6)()
     view = memoryview(bytearray(24))
-    for x in (block, view, view[::2], view[::-1], b"read only", bytearray(0), ctypes.c_void_p(5), (ctypes.py_object * 1)(1), "x", 5):
+    for x in (
+        block,
+        view,
+        view[::2],
+        view[::-1],
+        b"read only",
+        bytearray(0),
+        ctypes.c_void_p(5),
+        (ctypes.py_object * 1)(1),
+        "x",
+        5,
+    ):
         attempt(launcher, 1, 1, 1, 0, function, x, x, 1)
         attempt(launcher, 1, 1, 1, 0, function, x, x, "n")
     view.release()
@@ -138,7 +165,9 @@ def host(driver: FakeDriver) -> None:
 
 
 def scratch(driver: FakeDriver) -> None:
-    launcher = make_launcher(driver, "*fp32, i32", global_scratch_size=64, global_scratch_align=256, profile_scratch_size=8)
+    launcher = make_launcher(
+        driver, "*fp32, i32", global_scratch_size=64, global_scratch_align=256, profile_scratch_size=8
+    )
     function = load(driver, launcher.signature)
     attempt(launcher, 4, 1, 1, 0, function, FakeArray(64), 1)
     attempt(launcher, 2**31 - 1, 1, 1, 0, function, FakeArray(64), 1)

@@ -53,7 +53,10 @@ def unchanged(objects: list[Any], work: Callable[[], object], times: int) -> Non
         work()
     gc.collect()
     # None and small ints are referred to from everywhere; a leak would show once for each launch
-    assert all(abs(after - each) < times // 100 for after, each in zip(counts(objects), before)), (before, counts(objects))
+    assert all(abs(after - each) < times // 100 for after, each in zip(counts(objects), before)), (
+        before,
+        counts(objects),
+    )
 
 
 GOOD: dict[str, Any] = {
@@ -137,7 +140,18 @@ def test_bound_launches_with_and_without_hooks(driver: FakeDriver, level: str) -
         except ZeroDivisionError:
             pass
 
-    objects = [kernel, launch, array, number, hook, raising, None, driver, kernel.binding(driver), kernel.binding(driver).launcher]
+    objects = [
+        kernel,
+        launch,
+        array,
+        number,
+        hook,
+        raising,
+        None,
+        driver,
+        kernel.binding(driver),
+        kernel.binding(driver).launcher,
+    ]
     unchanged(objects, work, SOME)
     for chain in (podium.hooks.enter, podium.hooks.exit):
         chain.add(hook)
@@ -223,7 +237,9 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not tell the size of a process there")
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="this system does not tell the size of a process there"
+)
 def test_the_process_stays_flat(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scale: a million plain launches leave the process as it was: nothing leaks in C, where tracemalloc sees nothing."""
     monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
@@ -251,7 +267,9 @@ def test_launchers_and_types_do_not_pile_up(driver: FakeDriver, level: str) -> N
 
     def cycle(count: int) -> None:
         for index in range(count):
-            kernel = podium.kernel(f"__global__ void k(float* x, int n{index}) {{}}", "k", signature=f"x: *fp32, n{index}: i32")
+            kernel = podium.kernel(
+                f"__global__ void k(float* x, int n{index}) {{}}", "k", signature=f"x: *fp32, n{index}: i32"
+            )
             launch = kernel.binding(driver).get((1, 1))
             launch(None, 1)
             launch(None, 1, stream=3)
@@ -261,7 +279,9 @@ def test_launchers_and_types_do_not_pile_up(driver: FakeDriver, level: str) -> N
     cycle(30)
     objects = gc.get_objects()
     kinds = sum(isinstance(each, type) for each in objects)
-    launchers = sum(type(each).__name__ in ("Launcher", "FakeLauncher", "Launch", "Kernel", "Binding") for each in objects)
+    launchers = sum(
+        type(each).__name__ in ("Launcher", "FakeLauncher", "Launch", "Kernel", "Binding") for each in objects
+    )
     builds, loaded = len(_generated._builds), len(driver.loaded)
     del objects
     cycle(60)

@@ -21,7 +21,9 @@ def sanitizer_library(name: str) -> Path:
     """Find a run-time library of gcc's sanitizers, or skip."""
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed, whose sanitizers this needs")
-    path = Path(subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip())
+    path = Path(
+        subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    )
     if not path.is_absolute():
         pytest.skip(f"gcc has no {name}")
     return path
@@ -65,11 +67,20 @@ BUGS = {
     # a write behind the array of addresses, on the stack of the launcher
     "stack": ("parameters[PODIUM_PARAMETERS + 1] = 0;", "stack-buffer-overflow|insufficient space"),
     # a read of memory that has been freed
-    "freed": ("{ int *volatile p = __builtin_malloc(4); __builtin_free(p); if (*p == 5) return 1; }", "heap-use-after-free"),
+    "freed": (
+        "{ int *volatile p = __builtin_malloc(4); __builtin_free(p); if (*p == 5) return 1; }",
+        "heap-use-after-free",
+    ),
     # a write behind an object of Python
-    "object": ("((char *)__builtin_malloc(3))[*(volatile int *)parameters[2]] = 1;", "heap-buffer-overflow|insufficient space"),
+    "object": (
+        "((char *)__builtin_malloc(3))[*(volatile int *)parameters[2]] = 1;",
+        "heap-buffer-overflow|insufficient space",
+    ),
     # undefined arithmetic
-    "overflow": ("{ volatile int big = 2147483647; big += *(volatile int *)parameters[0]; }", "signed integer overflow"),
+    "overflow": (
+        "{ volatile int big = 2147483647; big += *(volatile int *)parameters[0]; }",
+        "signed integer overflow",
+    ),
     "shift": ("{ volatile int bits = 40; if (1 << bits == 3) return 1; }", "shift exponent"),
 }
 
@@ -120,7 +131,14 @@ def test_valgrind_would_catch_what_it_is_there_for(under_valgrind: list[str], tm
     template = tmp_path / "launch.c.in"
     code = "{ int *p = __builtin_malloc(64); if (p[7] == 5) return 1; __builtin_free(p); }"
     template.write_text(text.replace("fake_recorder recorder =", f"{code}\n    fake_recorder recorder ="))
-    environment = {**os.environ, "PODIUM_CACHE_DIR": str(tmp_path / "cache"), "PYTHONMALLOC": "malloc", "CC": "gcc -g -O0"}
-    result = subprocess.run([*under_valgrind, "1", str(template)], env=environment, capture_output=True, text=True, timeout=900)
+    environment = {
+        **os.environ,
+        "PODIUM_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONMALLOC": "malloc",
+        "CC": "gcc -g -O0",
+    }
+    result = subprocess.run(
+        [*under_valgrind, "1", str(template)], env=environment, capture_output=True, text=True, timeout=900
+    )
     assert result.returncode == 98
     assert "uninitialised" in result.stderr and "podium_driver_launch" in result.stderr

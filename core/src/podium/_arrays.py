@@ -178,7 +178,9 @@ def _from_exchange(value: object, table: _Exchange) -> ArrayLocation | None:
     tensor = Tensor()
     if _FromObject(table.tensor_from_object)(value, ctypes.byref(tensor)) != 0:
         return None
-    return _location(tensor, value, readonly=False, stream=_exchange_stream(table, tensor.device.type, tensor.device.index))
+    return _location(
+        tensor, value, readonly=False, stream=_exchange_stream(table, tensor.device.type, tensor.device.index)
+    )
 
 
 def _exchange_stream(table: _Exchange, device_type: int, device: int) -> int | None:

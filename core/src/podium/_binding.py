@@ -75,8 +75,8 @@ class Binding:
             return Launch(self, key)
         if not isinstance(key, tuple) or len(key) != 2:
             raise LaunchConfigError(
-                f"{self.name}: write kernel[grid, block](...) or kernel[LaunchConfig(...)](...); a grid of several axes "
-                f"is a tuple of its own, kernel[(2, 3), (16, 16)]. Got kernel[{key!r}]",
+                f"{self.name}: write kernel[grid, block](...) or kernel[LaunchConfig(...)](...); a grid of several "
+                f"axes is a tuple of its own, kernel[(2, 3), (16, 16)]. Got kernel[{key!r}]",
                 kernel=self.name,
             )
         grid, block = key
@@ -124,7 +124,8 @@ class Binding:
         devices = self.driver.devices()
         if not 0 <= index < len(devices):
             raise LaunchConfigError(
-                f"{self.name}: there is no device {index}; backend {self.driver.name!r} has {len(devices)}", kernel=self.name
+                f"{self.name}: there is no device {index}; backend {self.driver.name!r} has {len(devices)}",
+                kernel=self.name,
             )
         return devices[index]
 
@@ -147,8 +148,8 @@ class Binding:
         description = self.device(device)
         if driver.capturing(device, driver.current_stream(device) if stream is None else stream):
             raise LoadError(
-                f"{self.name} is not loaded on device {device} yet, and its stream is being captured into a graph, where "
-                f"nothing can be loaded. Call kernel.load() or launch it once before the capture",
+                f"{self.name} is not loaded on device {device} yet, and its stream is being captured into a graph, "
+                f"where nothing can be loaded. Call kernel.load() or launch it once before the capture",
                 kernel=self.name,
                 backend=driver.name,
             )

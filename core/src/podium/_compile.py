@@ -95,7 +95,8 @@ def compile_program(driver: Driver, program: Program, target: Target) -> ObjectC
     """
     if program.language not in driver.languages:
         raise CompileError(
-            f"Backend {driver.name!r} does not compile {program.language!r}; it takes: {', '.join(sorted(driver.languages))}",
+            f"Backend {driver.name!r} does not compile {program.language!r}; "
+            f"it takes: {', '.join(sorted(driver.languages))}",
             target=str(target),
         )
     start = time.perf_counter()

@@ -85,4 +85,3 @@ def read_file(path: Path) -> str:
 
 def _headers(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.h")) if folder.is_dir() else []
-

@@ -52,7 +52,9 @@ def flatten(kernel: str, structure: Nesting, values: Iterable[Any]) -> Iterator[
             yield from flatten(kernel, inner, value)
         else:
             size = len(inner) if isinstance(inner, tuple) else 0
-            raise ArgumentCountError(f"{kernel}: a tuple of {size} values is needed, got {describe(value)}", kernel=kernel)
+            raise ArgumentCountError(
+                f"{kernel}: a tuple of {size} values is needed, got {describe(value)}", kernel=kernel
+            )
 
 
 def _index_paths(signature: Signature) -> list[tuple[int, ...]]:
@@ -67,9 +69,7 @@ def _index_paths(signature: Signature) -> list[tuple[int, ...]]:
 
 def _normalise(key: Any, signature: Signature, paths: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     if isinstance(key, str):
-        found = [
-            path for path, name in zip(paths, signature.names) if name == key or name.startswith(f"{key}.")
-        ]
+        found = [path for path, name in zip(paths, signature.names) if name == key or name.startswith(f"{key}.")]
     else:
         prefix = tuple(key) if isinstance(key, (tuple, list)) else (key,)
         found = [path for path in paths if path[: len(prefix)] == prefix]

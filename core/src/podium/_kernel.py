@@ -67,8 +67,9 @@ class Module:
     ) -> Kernel:
         """Return one kernel, by its name or, for a template, its name expression such as ``reduce<float, 256>``.
 
-        Without a name the source must have exactly one. `signature` beats what the source says. `constants` fixes scalar
-        parameters at compile time: the call no longer has them. `contiguous=False` accepts arrays of any strides.
+        Without a name the source must have exactly one. `signature` beats what the source says. `constants` fixes
+        scalar parameters at compile time: the call no longer has them. `contiguous=False` accepts arrays of any
+        strides.
         """
         return Kernel(self, name, signature=signature, constants=constants, contiguous=contiguous)
 
@@ -92,8 +93,8 @@ class Kernel:
     """A kernel. ``kernel[grid, block](*args)`` launches it on the active driver.
 
     A grid or a block is an int or up to three of them; a grid may be a function that computes it from a mapping of the
-    arguments; ``kernel[LaunchConfig(...)]`` says everything. The call takes ``stream=`` and ``shared=``, and arguments by
-    name. ``launch = kernel[grid, block]`` can be kept, and stays with the driver that was active then.
+    arguments; ``kernel[LaunchConfig(...)]`` says everything. The call takes ``stream=`` and ``shared=``, and arguments
+    by name. ``launch = kernel[grid, block]`` can be kept, and stays with the driver that was active then.
 
     Declaring a kernel costs nothing; it is compiled for a device's target, and loaded there, on the first launch.
     """

@@ -6,7 +6,6 @@ import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-
 from typing import Any
 
 from podium._arguments import describe
@@ -28,7 +27,9 @@ def dim3(value: int | Iterable[int], what: str) -> Dim3:
     except TypeError:  # an array without axes says that it can be iterated
         sizes = (value,)
     if not 1 <= len(sizes) <= 3:
-        raise LaunchConfigError(f"{what} has one to three axes, not {len(sizes) or 'none'}{' or more' * (len(sizes) > 3)}", axis=what)
+        raise LaunchConfigError(
+            f"{what} has one to three axes, not {len(sizes) or 'none'}{' or more' * (len(sizes) > 3)}", axis=what
+        )
     result = []
     for axis, size in zip(AXES, sizes):
         try:
@@ -78,7 +79,9 @@ class LaunchConfig:
         for name, size in (("block", block_size), ("cluster", cluster_size)):
             for axis, number in zip(AXES, size):
                 if number == 0:
-                    raise LaunchConfigError(f"{name}.{axis} is 0; it must be at least 1", axis=f"{name}.{axis}", value=0)
+                    raise LaunchConfigError(
+                        f"{name}.{axis} is 0; it must be at least 1", axis=f"{name}.{axis}", value=0
+                    )
         pairs = attributes.items() if isinstance(attributes, Mapping) else attributes
         assign = object.__setattr__
         assign(self, "grid", dim3(grid, "grid"))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from podium._packing import Packed
     from podium.backend import Driver
 
-# A driver's module imports this one for its launcher class, and choosing a driver must cost little: what only a launcher
-# needs is imported when the first one is made.
+# A driver's module imports this one for its launcher class, and choosing a driver must cost little: what only a
+# launcher needs is imported when the first one is made.
 
 __all__ = ["Launcher"]
 
@@ -93,8 +93,8 @@ class Launcher:
         self.parameter_bytes = self._offsets[-1] + sizes[-1] if sizes else 0
         if self.parameter_bytes > LARGEST:
             raise SignatureError(
-                f"{self.name}: its parameters have {self.parameter_bytes} bytes, and no launch takes more than {LARGEST}; "
-                f"put them into an array",
+                f"{self.name}: its parameters have {self.parameter_bytes} bytes, and no launch takes more than "
+                f"{LARGEST}; put them into an array",
                 spelling=str(self.signature)[:200],
             )
         self.driver = driver or _driver(self.backend)

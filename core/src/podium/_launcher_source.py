@@ -26,7 +26,9 @@ def launcher_source(template: str, parameters: tuple[Parameter, ...], scratch: i
     Raises ValueError if the template does not have the token exactly once.
     """
     if template.count(TOKEN) != 1:
-        raise ValueError(f"A launcher template has the line {TOKEN} exactly once; this one has it {template.count(TOKEN)} times")
+        raise ValueError(
+            f"A launcher template has the line {TOKEN} exactly once; this one has it {template.count(TOKEN)} times"
+        )
     return template.replace(TOKEN, _signature_code(parameters, scratch))
 
 

@@ -9,7 +9,7 @@ from podium._target import Device
 from podium.errors import LaunchConfigError, OutOfResourcesError
 
 if TYPE_CHECKING:
-    from podium.backend import Driver, Function
+    from podium.backend import Driver
 
 __all__ = ["check_block", "check_features", "check_limits", "grid_error"]
 
@@ -40,7 +40,11 @@ def check_limits(kernel: str, device: Device, config: LaunchConfig) -> None:
     check_block(kernel, config, device.max_threads, device.name)
     if config.shared > device.max_shared:
         raise OutOfResourcesError(
-            kernel, "shared memory in bytes", config.shared, device.max_shared, f"device {device.index} is {device.name}"
+            kernel,
+            "shared memory in bytes",
+            config.shared,
+            device.max_shared,
+            f"device {device.index} is {device.name}",
         )
     blocks = config.cluster[0] * config.cluster[1] * config.cluster[2]
     if blocks > device.max_cluster:
@@ -51,7 +55,9 @@ def check_block(kernel: str, config: LaunchConfig, limit: int | None, where: str
     """Raise `OutOfResourcesError` if a block has more threads than fit."""
     threads = config.block[0] * config.block[1] * config.block[2]
     if limit is not None and threads > limit:
-        raise OutOfResourcesError(kernel, f"threads in a block of {config.block}", threads, limit, f"the limit of {where}")
+        raise OutOfResourcesError(
+            kernel, f"threads in a block of {config.block}", threads, limit, f"the limit of {where}"
+        )
 
 
 def grid_error(kernel: str, axis: str, size: int, limit: int) -> LaunchConfigError:

@@ -1,7 +1,7 @@
 """Arrays for those without an array library: memory of the active driver, with a shape and an element type.
 
-On a driver whose kernels reach host memory, an array also is a buffer: ``memoryview(array)`` and ``numpy.asarray(array)``
-see its memory. That needs a C type as base in Python 3.10 and 3.11, and a ctypes array is one.
+On a driver whose kernels reach host memory, an array also is a buffer: ``memoryview(array)`` and
+``numpy.asarray(array)`` see its memory. That needs a C type as base in Python 3.10 and 3.11, and a ctypes array is one.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ class Array:
             values = [list(values[index * length : (index + 1) * length]) for index in range(count)]
         return list(values) if self.shape else values[0]
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
         """Export as DLPack; the consumer keeps the memory alive. Waits for the launches before."""
         from podium._synchronize import synchronize
 
@@ -167,9 +169,7 @@ def empty(
     return array  # type: ignore[no-any-return]
 
 
-def asarray(
-    value: Any, dtype: Any = None, *, device: int | None = None, driver: Driver | None = None
-) -> Array:
+def asarray(value: Any, dtype: Any = None, *, device: int | None = None, driver: Driver | None = None) -> Array:
     """Copy a buffer (a numpy array, a memoryview), a podium array or nested sequences of numbers into a new array.
 
     Without `dtype`, buffers keep theirs; sequences with a float in them become fp32, of ints i32, of bools i1.
@@ -183,7 +183,9 @@ def asarray(
         axes, flat = _flatten(value)
         return _from_bytes(_encode(flat, dtype or _guess(flat)), axes, dtype or _guess(flat), device, driver)
     if dtype is not None and element_type(dtype) != element:
-        raise ArgumentTypeError(f"The elements are {element.spelling}, not {element_type(dtype).spelling}; convert them first")
+        raise ArgumentTypeError(
+            f"The elements are {element.spelling}, not {element_type(dtype).spelling}; convert them first"
+        )
     return _from_bytes(data, axes, element.spelling, device, driver)
 
 
@@ -219,7 +221,9 @@ def _flatten(value: Any) -> tuple[tuple[int, ...], list[Any]]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         if isinstance(value, (bool, int, float)):
             return (), [value]
-        raise ArgumentTypeError(f"An array is made of a buffer or of sequences of numbers, not of {type(value).__name__}")
+        raise ArgumentTypeError(
+            f"An array is made of a buffer or of sequences of numbers, not of {type(value).__name__}"
+        )
     parts = [_flatten(each) for each in value]
     shapes = {shape for shape, _ in parts}
     if len(shapes) > 1:

@@ -144,7 +144,8 @@ class Packer:
             kind, why = "device", f"it is in {where} memory, which the backend {backend!r} does not reach"
         name, expected = slot.parameter.name, str(slot.parameter.type)
         return ArrayDeviceError(
-            f"{self.kernel}: argument {slot.index} ({name!r}) expects {expected} on {backend!r}, got {describe(value)}: {why}",
+            f"{self.kernel}: argument {slot.index} ({name!r}) expects {expected} on {backend!r}, "
+            f"got {describe(value)}: {why}",
             kind=kind,
             kernel=self.kernel,
             argument=name,
@@ -156,8 +157,8 @@ class Packer:
     def _peer_error(self, slot: Slot, device: int, other: int) -> ArrayDeviceError:
         name = slot.parameter.name
         return ArrayDeviceError(
-            f"{self.kernel}: argument {slot.index} ({name!r}) is on device {other}, but the launch is on device {device}, "
-            f"where the first array is, and device {device} has no peer access to device {other}",
+            f"{self.kernel}: argument {slot.index} ({name!r}) is on device {other}, but the launch is on device "
+            f"{device}, where the first array is, and device {device} has no peer access to device {other}",
             kind="peer",
             kernel=self.kernel,
             argument=name,

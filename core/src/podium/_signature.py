@@ -118,7 +118,9 @@ def _parse_prefix(text: str, whole: str) -> tuple[Type, str]:
         _require_member(element, whole)
         count = int(match[1])
         spelling = text[: len(text) - len(rest) + 1]
-        return Type(spelling, "array", count * element.size, element.alignment, members=(element,) * min(count, 1)), rest[1:]
+        return Type(
+            spelling, "array", count * element.size, element.alignment, members=(element,) * min(count, 1)
+        ), rest[1:]
     if match := re.match(r"opaque\[(\d{1,9}),(\d{1,4})\]", text):
         size, alignment = int(match[1]), int(match[2])
         if size == 0 or size % _checked_alignment(alignment, whole):

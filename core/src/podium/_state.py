@@ -10,7 +10,21 @@ import itertools
 import os
 from dataclasses import dataclass
 
-__all__ = ["DEBUG", "FORKED", "HOOKS", "RECENT_SIZE", "RecentLaunch", "address", "attend", "attended", "forked_from", "new_id", "recent", "record", "used"]
+__all__ = [
+    "DEBUG",
+    "FORKED",
+    "HOOKS",
+    "RECENT_SIZE",
+    "RecentLaunch",
+    "address",
+    "attend",
+    "attended",
+    "forked_from",
+    "new_id",
+    "recent",
+    "record",
+    "used",
+]
 
 RECENT_SIZE = 64
 
@@ -53,7 +67,8 @@ class RecentLaunch:
     stream: int
 
     def __str__(self) -> str:
-        return f"#{self.number} {self.kernel} grid {self.grid} block {self.block} device {self.device} stream {self.stream:#x}"
+        shape = f"grid {self.grid} block {self.block}"
+        return f"#{self.number} {self.kernel} {shape} device {self.device} stream {self.stream:#x}"
 
 
 def address() -> int:

@@ -24,8 +24,8 @@ def status_error(
     name, text = driver.describe_status(status)
     recent = [str(each) for each in _state.recent()[-_SHOWN:]]
     message = (
-        f"{kernel}: {name}: {text} (status {status}; backend {driver.name}, device {device}, grid {grid}, block {block}, "
-        f"stream {stream:#x})"
+        f"{kernel}: {name}: {text} (status {status}; backend {driver.name}, device {device}, grid {grid}, "
+        f"block {block}, stream {stream:#x})"
     )
     if not debugging() and recent:
         message += (

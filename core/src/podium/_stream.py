@@ -47,6 +47,8 @@ def stream_handle(stream: Any) -> int | None:
 def _checked(handle: int) -> int:
     if not 0 <= handle < 1 << 64:
         raise ArgumentValueError(
-            f"A stream handle has 64 bits and no sign, not {describe(handle)}", argument="stream", value=describe(handle)
+            f"A stream handle has 64 bits and no sign, not {describe(handle)}",
+            argument="stream",
+            value=describe(handle),
         )
     return handle

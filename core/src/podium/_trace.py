@@ -54,7 +54,13 @@ class Trace:
         hooks.load.remove(self._loaded)
         with self._lock:
             if self._process == os.getpid():
-                end = {"name": "end of trace", "ph": "i", "ts": time.perf_counter() * 1e6, "pid": self._process, "s": "p"}
+                end = {
+                    "name": "end of trace",
+                    "ph": "i",
+                    "ts": time.perf_counter() * 1e6,
+                    "pid": self._process,
+                    "s": "p",
+                }
                 self._file.write(json.dumps(end) + "\n]\n")
             self._file.close()
             self._file = None
@@ -86,7 +92,9 @@ class Trace:
         self._write("launch", event.kernel, time.perf_counter() - seconds, seconds, details)
 
     def _compiled(self, event: CompileEvent) -> None:
-        self._write("compile", event.kernel, event.start, event.seconds, {"target": event.target, "cached": event.cached})
+        self._write(
+            "compile", event.kernel, event.start, event.seconds, {"target": event.target, "cached": event.cached}
+        )
 
     def _loaded(self, event: LoadEvent) -> None:
         details = {"backend": event.backend, "device": event.device}

@@ -121,9 +121,7 @@ class NoActiveBackendError(BackendError):
 
     def __init__(self, reasons: Mapping[str, tuple[str, str]]) -> None:
         if reasons:
-            rows = "".join(
-                f"\n  {name} ({distribution}): {reason}" for name, (distribution, reason) in reasons.items()
-            )
+            rows = "".join(f"\n  {name} ({distribution}): {reason}" for name, (distribution, reason) in reasons.items())
             text = f"No active backend. Installed:{rows}\nMend one of these, or: pip install podium-cpu"
         else:
             text = "No backend is installed. Install one: pip install podium-cpu (or podium-nvidia, podium-amd)"

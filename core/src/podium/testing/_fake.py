@@ -225,9 +225,7 @@ class FakeDriver(Driver):
     def dlpack_stream(self, stream: int) -> int | None:
         return stream
 
-    def _record(
-        self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]
-    ) -> int:
+    def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
         status, self.next_status = self.next_status, 0
         if shape.block[0] * shape.block[1] * shape.block[2] > _MAX_THREADS:
             status = 1  # as on a device: what podium should have refused, the driver does

@@ -221,9 +221,7 @@ class Grids(Subject):
         assert self.count(driver) == before
 
     @pytest.mark.parametrize("feature", sorted(_FEATURES))
-    def test_features_that_are_not_there_are_refused_by_name(
-        self, driver: Driver, level: Level, feature: str
-    ) -> None:
+    def test_features_that_are_not_there_are_refused_by_name(self, driver: Driver, level: Level, feature: str) -> None:
         """A launch feature that the driver does not state is an error that names it; one that it states works.
 
         Rows GRD-11.

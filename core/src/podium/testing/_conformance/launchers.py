@@ -67,9 +67,7 @@ class Launchers(Subject):
     def test_metadata_may_be_an_object(self, driver: Driver, level: Level) -> None:
         """`metadata` is a mapping or an object with attributes, as compilers have it, and states the warp size."""
         _, function = self.make(driver)
-        metadata = SimpleNamespace(
-            name="put", num_warps=3, num_ctas=1, shared=0, target=SimpleNamespace(warp_size=8)
-        )
+        metadata = SimpleNamespace(name="put", num_warps=3, num_ctas=1, shared=0, target=SimpleNamespace(warp_size=8))
         launcher = driver.launcher_cls(SimpleNamespace(signature=_TYPES), metadata, driver)
         x = podium.asarray([0])
         launcher(1, 1, 1, driver.current_stream(driver.current_device()), function, x, 1, 2, 3)

@@ -35,9 +35,7 @@ _ENDINGS = {
         "threading.Thread(target=work, daemon=True).start(); launched.wait()"
     ),
     "sys.exit in a launch": (
-        "import sys\n"
-        "def leave(event): sys.exit(0)\n"
-        "podium.hooks.enter.add(leave); child.launch_add(executes)"
+        "import sys\ndef leave(event): sys.exit(0)\npodium.hooks.enter.add(leave); child.launch_add(executes)"
     ),
 }
 

@@ -164,9 +164,7 @@ class Subject:
         """
         command, variables = self.command(code, cache=cache, level=level, **environment)
         try:
-            return subprocess.run(
-                command, env=variables, capture_output=True, text=True, timeout=TIMEOUT, check=False
-            )
+            return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=TIMEOUT, check=False)
         except subprocess.TimeoutExpired as error:
             pytest.fail(f"the process hangs: {error.stdout!r} {error.stderr!r}")
 
