@@ -395,7 +395,9 @@ def test_failures_to_compile_reach_the_launch_each_time(fake: FakeDriver, level:
     for _ in range(2):
         with pytest.raises(CompileError, match="#error") as caught:
             kernel[1, 1](None, 1)
-        assert (caught.value.__cause__ is None and caught.value.__suppress_context__) or caught.value.__context__ is None
+        assert (
+            caught.value.__cause__ is None and caught.value.__suppress_context__
+        ) or caught.value.__context__ is None
     assert fake.loaded == {}
 
 

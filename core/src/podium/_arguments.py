@@ -113,10 +113,8 @@ class Slot:
 
     def _float(self, value: object) -> bytes:
         plain = self._plain(value)
-        if (
-            isinstance(plain, (str, bytes, bytearray))
-            or (not hasattr(type(plain), "__float__")
-            and not hasattr(type(plain), "__index__"))
+        if isinstance(plain, (str, bytes, bytearray)) or (
+            not hasattr(type(plain), "__float__") and not hasattr(type(plain), "__index__")
         ):
             raise self.type_error(value, "a number is needed")
         try:
