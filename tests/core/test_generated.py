@@ -98,7 +98,9 @@ def test_kept_launches_move_over(
     assert len(fake.launches) == 11
 
 
-def test_the_background_build_arrives(fake: FakeDriver, auto: None, cold_builds: None, python_launches: list[int]) -> None:
+def test_the_background_build_arrives(
+    fake: FakeDriver, auto: None, cold_builds: None, python_launches: list[int]
+) -> None:
     """A launch never waits for the compiler; the module comes by itself, and launches then use it."""
     kernel = podium.kernel("__global__ void k(float* x, short arrives) {}")
     launch = kernel[1, 1]
@@ -173,7 +175,9 @@ def test_a_warm_cache_runs_no_compiler(cold_builds: None, compiler: Callable[[st
         print(driver.launcher_cls(Source, {"block": 1}, driver).level)
     """
     for expected in (1, 1):
-        run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+        )
         assert run.stdout.split() == ["generated"]
         assert compilations(log) == expected
     assert len(log.read_text().splitlines()) == 2  # its version, and one compilation
@@ -254,7 +258,9 @@ def test_without_a_compiler_launches_stay_interpreted(
         first[1, 1](4096, 7)
         second[1, 1](4096, 7, 8)
         first.run(1, 1, 1, 0, first.function, 4096, 7)
-    assert [each.parameters[:2] for each in fake.launches] == [((4096).to_bytes(8, "little"), (7).to_bytes(4, "little"))] * 4
+    assert [each.parameters[:2] for each in fake.launches] == [
+        ((4096).to_bytes(8, "little"), (7).to_bytes(4, "little"))
+    ] * 4
     assert first.level == second.level == "interpreted"
 
 
@@ -272,7 +278,12 @@ def test_the_notice_of_the_low_level_launcher_points_at_its_caller(
 
 
 def test_the_notice_is_given_once_even_as_an_error(
-    fake: FakeDriver, auto: None, cold_builds: None, no_worker: None, fresh_notice: None, monkeypatch: pytest.MonkeyPatch
+    fake: FakeDriver,
+    auto: None,
+    cold_builds: None,
+    no_worker: None,
+    fresh_notice: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """CC-01: where warnings are errors, the first launch raises the notice and the next ones work."""
     monkeypatch.setenv("CC", "/nonexistent/cc")
@@ -310,7 +321,12 @@ def test_the_pinned_level_needs_a_compiler(
 
 
 def test_a_build_that_failed_is_retried_for_new_kernels(
-    fake: FakeDriver, auto: None, cold_builds: None, no_worker: None, fresh_notice: None, monkeypatch: pytest.MonkeyPatch
+    fake: FakeDriver,
+    auto: None,
+    cold_builds: None,
+    no_worker: None,
+    fresh_notice: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """CC-01: a kernel made after a compiler was installed is generated, in the same process."""
     monkeypatch.setenv("CC", "/nonexistent/cc")
@@ -326,7 +342,9 @@ def test_a_build_that_failed_is_retried_for_new_kernels(
 # ---- What the build depends on ----
 
 
-def test_the_build_needs_no_header_of_python(cold_builds: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_build_needs_no_header_of_python(
+    cold_builds: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """CC-02, CC-03, LIB-10, PRF-04: for a declared interpreter neither Python.h nor pyconfig.h is read or looked for."""
     trap = tmp_path / "trap"
     trap.mkdir()
@@ -518,7 +536,7 @@ def test_a_fork_in_the_middle_of_a_build(tmp_path: Path, monkeypatch: pytest.Mon
     printed = run_forking("""
         podium.set_active(Safe())
         declared = kernel()
-        declared[1, 1](None, 1)  # the worker is building now
+        declared[1, 1](None, 1)  # the worker is building now, and importing what it needs for that
         def child():
             declared[1, 1](None, 1)
             declared.warm_up()
@@ -531,6 +549,33 @@ def test_a_fork_in_the_middle_of_a_build(tmp_path: Path, monkeypatch: pytest.Mon
     assert printed == ["generated", "generated"]
 
 
+def test_a_fork_in_the_middle_of_an_import_of_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ACT-06: a fork waits until the build imports nothing: a child would keep the half-imported module, and its lock."""
+    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PODIUM_LAUNCHER", "auto")
+    printed = run_forking("""
+        import threading, time
+        importing = threading.Event()
+        class Slow:
+            def find_spec(self, name, path=None, target=None):
+                if name == "shutil":
+                    importing.set()
+                    time.sleep(0.5)  # as on a busy disk
+        for name in [name for name in sys.modules if name in ("shutil", "tempfile")]:
+            del sys.modules[name]
+        sys.meta_path.insert(0, Slow())
+        podium.set_active(Safe())
+        declared = kernel()
+        declared[1, 1](None, 1)
+        print(importing.wait(60))
+        def child():
+            declared.warm_up()
+            return declared.level
+        print(in_child(child))
+    """)
+    assert printed == ["True", "generated"]
+
+
 def test_the_interpreter_ends_while_a_build_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LIF-02: a program that ends right after its first launch ends cleanly, with a build under way."""
     monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
@@ -541,7 +586,9 @@ def test_the_interpreter_ends_while_a_build_runs(tmp_path: Path, monkeypatch: py
         podium.set_active(FakeDriver())
         podium.kernel("__global__ void k(float* x, int n) {}")[1, 1](None, 1)
     """
-    run = subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)], capture_output=True, text=True
+    )
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
@@ -552,7 +599,9 @@ def test_devices_and_statuses_in_the_generated_level(fake: FakeDriver, monkeypat
     asked: list[int] = []
     binding = kernel.binding()
     original = binding.load
-    monkeypatch.setattr(binding, "load", lambda device, stream=None: (asked.append(device), original(device, stream))[1])
+    monkeypatch.setattr(
+        binding, "load", lambda device, stream=None: (asked.append(device), original(device, stream))[1]
+    )
     launch = kernel[1, 1]
     for device in (0, 1, 0, 1):
         launch(FakeArray(64, device), 1)

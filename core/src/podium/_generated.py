@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -22,6 +23,7 @@ from podium.errors import PodiumError, PodiumWarning, ToolchainError
 __all__ = ["Build", "request", "start"]
 
 _MODULE_NAME = "podium_launcher"
+
 
 class Build:
     """The module of one signature shape, now or later."""
@@ -41,10 +43,11 @@ class Build:
         """Find the module in the cache or build it; in the calling thread. Failures are kept in `failure`."""
         with self._lock:
             if not self.done:
-                try:
-                    self.module = self._load_or_build()
-                except PodiumError as error:
-                    self.failure = error
+                with _building:
+                    try:
+                        self.module = self._load_or_build()
+                    except PodiumError as error:
+                        self.failure = error
 
     def poll(self) -> ModuleType | None:
         """Return the module if it is there; see that it is being built; give the one notice if it cannot be."""
@@ -68,6 +71,9 @@ class Build:
         folders = (self.template.parent, self.template.parent / "include")
         return build_extension("launcher", _MODULE_NAME, source, folders)
 
+
+_building = threading.RLock()
+_LONGEST_WAIT = 30.0  # seconds
 
 _builds: dict[tuple[Path, str, int], Build] = {}
 _lock = ForkSafeLock()
@@ -106,16 +112,26 @@ def _work() -> None:
         _queue.get().run()
 
 
+def _before_fork() -> None:
+    # A build imports modules; a child that is forked meanwhile would have them half imported, for good.
+    _building.acquire(timeout=_LONGEST_WAIT)
+
+
+def _after_fork_in_parent() -> None:
+    with contextlib.suppress(RuntimeError):  # it was not waited for to the end
+        _building.release()
+
+
 def _after_fork() -> None:
-    global _queue, _worker
-    _queue, _worker = queue.SimpleQueue(), None
+    global _building, _queue, _worker
+    _building, _queue, _worker = threading.RLock(), queue.SimpleQueue(), None
     for build in _builds.values():
         if not build.done:
             _queue.put(build)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)
 
 
 _noticed = False
