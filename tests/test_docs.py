@@ -8,6 +8,7 @@ one prints; ``...`` in it stands for anything.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import inspect
 import json
@@ -297,3 +298,32 @@ def test_readme_has_the_two_commands() -> None:
     assert commands["ci: demo"].rstrip().endswith("podium demo")
     assert commands["ci: test"].rstrip().endswith("pytest")
     assert len(readme.text.splitlines()) <= 90
+
+
+def options_of(parser: argparse.ArgumentParser) -> set[str]:
+    """List the long options and the actions of a command, those of its actions included."""
+    found: set[str] = set()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, each in action.choices.items():
+                found |= {f"{parser.prog} {name}"} | options_of(each)
+        else:
+            found |= {each for each in action.option_strings if each.startswith("--")}
+    return found - {"--help"}
+
+
+def test_every_command_and_option_is_documented() -> None:
+    """docs/reference.md has each command of the command line with its options, and names no other."""
+    from podium import _cli
+
+    section = page("docs/reference.md").prose.partition("\n## Commands")[2]
+    rows = {
+        name: row for row in section.splitlines() for name in re.findall(r"`podium (\w+)", row) if row.startswith("| `")
+    }
+    assert set(rows) == set(_cli._COMMANDS)
+    for name, row in rows.items():
+        parser = argparse.ArgumentParser(prog=f"podium {name}")
+        importlib.import_module(f"podium._cli.{name}").add_arguments(parser)
+        expected = options_of(parser) - {"--traceback"}
+        documented = set(re.findall(r"`(--[\w-]+)`", row)) | set(re.findall(rf"`(podium {name} \w+)`", row))
+        assert documented - {f"podium {name} FILE"} == expected, name
