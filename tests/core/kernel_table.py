@@ -223,10 +223,10 @@ KERNELS: list[tuple[str, str, str | None, str]] = [
         "constexpr int K = 1 << 3; static const unsigned L = K / 2 + sizeof(float4) % 10;\n"
         "enum { FIRST = 5, SECOND }; namespace n { constexpr long long W{3}; }\n"
         "struct S { int a[N]; int b[M][0x2]; int c[K - 1]; int d[L]; int e[SECOND]; int "
-        "f[n::W]; int g[(2 > 1) ? 7 : 8]; int h[static_cast<int>(sizeof(int) * 2)]; int i[1'0]; };\n"
+        "f[n::W]; int g[(2 > 1) ? 7 : 8]; int h[static_cast<int>(sizeof(int) * 2)]; int i[1'0]; int j[9 + -7 / 2]; };\n"
         "__global__ void k(S s) { }",
         None,
-        "s: {[4xi32],[8x[2xi32]],[7xi32],[10xi32],[6xi32],[3xi32],[7xi32],[8xi32],[10xi32]}",
+        "s: {[4xi32],[8x[2xi32]],[7xi32],[10xi32],[6xi32],[3xi32],[7xi32],[8xi32],[10xi32],[6xi32]}",
     ),
     (
         "a macro for the type",
@@ -265,6 +265,34 @@ KERNELS: list[tuple[str, str, str | None, str]] = [
         "struct S { int a; };\n}\n__global__ void k(n::S s) { }",
         None,
         "s: {i32}",
+    ),
+    (
+        "declarations in an extern C block and an attributed namespace",
+        'extern "C" {\nstruct S { int a; };\n}\nnamespace [[deprecated("old")]] n __attribute__((x(1))) {\n'
+        "typedef float T;\n__global__ void k(S s, T t) { }\n}",
+        "n::k",
+        "s: {i32}, t: fp32",
+    ),
+    (
+        "a default of a macro is a definition from there on",
+        "#ifndef REAL\n#define REAL double\n#endif\n#ifdef REAL\ntypedef REAL T;\n#else\ntypedef int T;\n#endif\n"
+        "#if UNKNOWN\ntypedef int U;\n#elif 1\ntypedef int U;\n#else\ntypedef float U;\n#endif\n"
+        "__global__ void k(T a, U b) { }",
+        None,
+        "a: fp64, b: i32",
+    ),
+    (
+        "what stands behind the parameter list",
+        "__global__ void k(int n) noexcept(true) __attribute__((noinline(1))) { }\n"
+        "template <class T> __global__ void j(T n) requires (sizeof(T) > 2) { }",
+        "k",
+        "n: i32",
+    ),
+    (
+        "const arrays behind a typedef",
+        "typedef float V[3];\n__global__ void k(const V a, V b, const V* c, V* const d) { }",
+        None,
+        "a: *kfp32, b: *fp32, c: *kfp32, d: *fp32",
     ),
     (
         "a template with types and values",
@@ -372,8 +400,8 @@ KERNELS: list[tuple[str, str, str | None, str]] = [
     ),
     (
         "a friend declaration",
-        "struct S { friend __global__ void k(int n); int x; };\n__global__ void k(int n) { }",
+        "struct S { friend __global__ void k(S s, int n); int x; };\n__global__ void k(S s, int n) { }",
         None,
-        "n: i32",
+        "s: {i32}, n: i32",
     ),
 ]

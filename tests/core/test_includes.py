@@ -183,11 +183,15 @@ def test_a_computed_include_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
         scan_includes("#include CONFIG", None, [str(tmp_path)])
 
 
-def test_cycles_end(tmp_path: Path) -> None:
+def test_cycles_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers that include each other, themselves, or themselves through a link to their folder."""
+    reads: list[str] = []
+    read = _includes._read
+    monkeypatch.setattr(_includes, "_read", lambda path: reads.append(path) or read(path))
     write(tmp_path, a='#include "b.h"\n#include "self/a.h"', b='#include "a.h"\n#include "b.h"')
     (tmp_path / "self").symlink_to(tmp_path)
     assert names('#include "a.h"', tmp_path / "k.cu") == ["a.h", "b.h", "self/a.h"]
+    assert len(reads) == 3
     assert names("#include MACRO", tmp_path / "k.cu") == ["a.h", "b.h"]
 
 

@@ -45,7 +45,6 @@ class _Block:
     depth: int = 1  # braces open in a body
     opened: int = 0
     has_kernel: bool = False
-    in_doubt: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ class _Reader:
         """Begin a new declaration in the innermost block."""
         top = self.top
         top.piece = top.head = place
-        top.has_kernel = top.in_doubt = False
+        top.has_kernel = False
         self.bodies.clear()
 
     def _end_piece(self, place: int) -> None:
@@ -175,8 +174,8 @@ class _Reader:
         if top.has_kernel:
             self._add_kernel(place, None)
         elif _DECLARES.search(self.text, top.piece, place):
-            in_doubt = top.in_doubt or self._branched(top.piece, place)
-            top.scope.add(Piece(self._without_bodies(top.piece, place) + ";", _BRANCHES if in_doubt else ""))
+            doubt = _BRANCHES if self._branched(top.piece, place) else ""
+            top.scope.add(Piece(self._without_bodies(top.piece, place) + ";", doubt))
         self._restart(place + 1)
 
     def _without_bodies(self, start: int, end: int) -> str:
@@ -238,13 +237,11 @@ class _Reader:
         if self.top is saved.block:
             self.top.depth = saved.state.depth
         elif len(self.stack) > saved.size:
-            dropped = self.stack[saved.size].kind
             del self.stack[saved.size :]
             top = self.top
             opened = self.text[saved.state.head : place]
             if top.kind in ("scope", "class") and ("{" in opened or ";" in opened):
                 self._restart(place)
-                top.in_doubt = dropped not in ("body", "scope")
             else:
                 top.piece, top.head, top.has_kernel = saved.state.piece, saved.state.head, saved.state.has_kernel
 
