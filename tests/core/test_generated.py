@@ -20,7 +20,7 @@ from podium import _build, _generated
 from podium._cache import default_cache
 from podium._extension import INCLUDE_DIR
 from podium._launcher_source import launcher_source
-from podium.errors import CompileError, PodiumWarning, ToolchainError
+from podium.errors import CompileError, LaunchError, PodiumWarning, ToolchainError
 from podium.testing import FakeArray, FakeDriver
 
 SOURCE = "__global__ void k(float* x, int n) {}"
@@ -592,21 +592,29 @@ def test_the_interpreter_ends_while_a_build_runs(tmp_path: Path, monkeypatch: py
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-def test_devices_and_statuses_in_the_generated_level(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CTX-04: the C object asks for a device's function once, also after an error that came in between."""
+def test_a_function_is_asked_for_once(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTX-04: the C object asks Python for a device's function once, errors in between or not, and anew after unload()."""
+    from podium._launch import Launch
+
     monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
-    kernel = podium.kernel(SOURCE)
     asked: list[int] = []
-    binding = kernel.binding()
-    original = binding.load
-    monkeypatch.setattr(
-        binding, "load", lambda device, stream=None: (asked.append(device), original(device, stream))[1]
-    )
+    original = Launch.prepare
+
+    def prepare(self: Launch, device: int, stream: int) -> int | None:
+        asked.append(device)
+        return original(self, device, stream)
+
+    monkeypatch.setattr(Launch, "prepare", prepare)
+    kernel = podium.kernel(SOURCE)
     launch = kernel[1, 1]
     for device in (0, 1, 0, 1):
         launch(FakeArray(64, device), 1)
     fake.next_status = 3
-    with pytest.raises(podium.errors.LaunchError):  # type: ignore[attr-defined]
+    with pytest.raises(LaunchError):
         launch(FakeArray(64, 1), 1)
     launch(FakeArray(64, 1), 1)
     assert asked == [0, 1]
+    kernel.unload()
+    for device in (1, 1, 0, 0):
+        launch(FakeArray(64, device), 1)
+    assert asked == [0, 1, 1, 0]

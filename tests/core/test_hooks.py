@@ -109,6 +109,11 @@ def test_removal_is_by_identity(launch: Any) -> None:
     chain.remove(second)
     launch(None, 1, 2.0)
     assert (first.calls, second.calls) == (2, 0)
+    chain.add(second)
+    chain.add(first)
+    chain.remove(first)  # the one added last
+    assert [each is first for each in chain.functions()] == [True, True, False]
+    chain.remove(second)
     chain.remove(first)
     assert chain.functions() == (first,) and chain.any()
     chain.remove(first)
