@@ -427,6 +427,12 @@ def test_source_that_is_left_open(source: str) -> None:
     assert places and set(places) == {"<podium source>"}
 
 
+def test_broken_source_does_not_blame_its_kernels() -> None:
+    """What follows from an open brace is not reported as a mistake of the kernels behind it."""
+    error = refusal("__global__ void k(int *p) {}\nint f() { return 1", {"k": "*i32"})
+    assert {each.line for each in error.diagnostics} == {2} and "'k'" not in str(error)
+
+
 def test_source_with_a_byte_order_mark_and_other_line_ends() -> None:
     """Files as Windows editors write them compile, with the right lines in errors."""
     source = "\ufeff__global__ void k(int *p)\r\n{\r\n  *p = nowhere;\r\n}\r\n"

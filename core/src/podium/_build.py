@@ -33,23 +33,15 @@ _PACKAGES: dict[str, str] = {
 
 # Variables that compilers read and that change what they produce without standing in the command.
 _SEARCH_VARIABLES = (
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-    "LIBRARY_PATH",
-    "COMPILER_PATH",
-    "GCC_EXEC_PREFIX",
-    "CCC_OVERRIDE_OPTIONS",
-    "SDKROOT",
-)
+    "CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH COMPILER_PATH GCC_EXEC_PREFIX CCC_OVERRIDE_OPTIONS SDKROOT"
+).split()
 
 _MAX_LOG = 1 << 20
 _TIMEOUT = 600.0
 
-_DIAGNOSTIC = re.compile(
-    r"^(?P<file>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? "
-    r"(?P<severity>fatal error|error|warning|note): (?P<message>.*)$",
-    re.MULTILINE,
+_DIAGNOSTIC = (
+    r"(?m)^(?P<file>.+?):(?P<line>\d+):(?:(?P<column>\d+):)? "
+    r"(?P<severity>fatal error|error|warning|note): (?P<message>.*)$"
 )
 
 # What a log says when the fault is not the source's.
@@ -237,31 +229,29 @@ def parse_diagnostics(log: str) -> tuple[Diagnostic, ...]:
     """Read the messages in the output of gcc or clang; a column that is not given is 1."""
     return tuple(
         Diagnostic(each["file"], int(each["line"]), int(each["column"] or 1), each["severity"], each["message"].strip())
-        for each in _DIAGNOSTIC.finditer(log)
+        for each in re.finditer(_DIAGNOSTIC, log)
     )
 
 
 # A failure raises, so lru_cache does not keep it.
 @functools.lru_cache(maxsize=64)
 def _find(language: Language, chosen: str, path: str) -> HostCompiler:
-    import shlex
-    import shutil
-
     variable = _VARIABLES[language]
     if chosen:
+        import shlex
+
         try:
             words = shlex.split(chosen, posix=os.name != "nt")
         except ValueError as error:
             raise ToolchainError(f"{variable}={chosen!r} cannot be read as a command: {error}") from None
-        program = shutil.which(words[0], path=path)
+        program = next(_matches(words[0], path), None)
         if program is None:
             raise ToolchainError(
                 f"{variable}={chosen!r}: there is no program {words[0]!r}. Correct {variable} or unset it; "
                 f"to install a compiler: {_PACKAGES[language]}"
             )
     else:
-        found = (shutil.which(name, path=path) for name in _NAMES[language])
-        program = next((each for each in found if each), None)
+        program = next((each for name in _NAMES[language] for each in _matches(name, path)), None)
         if program is None:
             title = {"c": "C", "c++": "C++"}[language]
             raise ToolchainError(
@@ -269,14 +259,21 @@ def _find(language: Language, chosen: str, path: str) -> HostCompiler:
                 f"({_PACKAGES[language]}), or set {variable} to its command"
             )
         words = [program]
-    programs = [os.path.abspath(program)]
+    programs = [program]
     for word in words:
         if not word.startswith("-"):
-            folders = path.split(os.pathsep) if os.path.basename(word) else []
-            programs += [os.path.join(folder, os.path.basename(word)) for folder in folders if folder]
-            programs.append(os.path.abspath(word))
-    usable = [each for each in programs if os.path.isfile(each) and os.access(each, os.X_OK)]
-    return HostCompiler(language, (programs[0], *words[1:]), tuple(dict.fromkeys(usable)))
+            programs += [*_matches(word, path), *_matches(os.path.basename(word), path)]
+    return HostCompiler(language, (program, *words[1:]), tuple(dict.fromkeys(programs)))
+
+
+def _matches(name: str, path: str) -> Iterator[str]:
+    """Give every program of a name on the search path. It is not shutil's, which takes longer to import."""
+    folders = [""] if os.path.dirname(name) else [folder for folder in path.split(os.pathsep) if folder and name]
+    for folder in folders:
+        for suffix in ("", ".exe") if os.name == "nt" else ("",):
+            candidate = os.path.abspath(os.path.join(folder, name + suffix))
+            if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+                yield candidate
 
 
 def _fingerprint(path: str) -> tuple[int, int, int]:

@@ -6,25 +6,21 @@ as a C function, and that check the kernel's parameters against its signature, s
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from podium.backend import HostCompiler, ObjectCode, Options, Program, Target
 from podium.errors import CompileError, ToolchainError
 
-from podium_cpu._version import __version__
 from podium_cpu.diagnostics import explain
 from podium_cpu.entries import EntryLines, entry_lines
 from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known
 from podium_cpu.shared_memory import may_have_dynamic_shared, rewrite_shared
+from podium_cpu.toolchain import INCLUDE
 
-__all__ = ["compile_program", "toolchain"]
-
-_INCLUDE = Path(__file__).parent / "include"
+__all__ = ["compile_program"]
 
 # Options whose reason is the dialect:
 _DIALECT_FLAGS = (
@@ -40,11 +36,6 @@ _DIALECT_FLAGS = (
 _FAST_MATH_FLAGS = ("-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
 
 _SOURCE_BEGINS = "#pragma podium_cpu source"
-
-
-def toolchain(language: str) -> str:
-    """Name the compiler with its version, and this backend with its headers. Raises `ToolchainError`."""
-    return f"podium-cpu {__version__} {_headers_digest()}\n{HostCompiler.find('c++').identity}"
 
 
 def compile_program(program: Program, target: Target) -> ObjectCode:
@@ -114,7 +105,7 @@ def _includes(source: str) -> Iterator[tuple[str, str]]:
 
 def _is_users(name: str, form: str, options: Options) -> bool:
     """Tell whether an included file is the user's own, and not the dialect's or the system's."""
-    if not name or (_INCLUDE / "dialect" / name).exists():
+    if not name or os.path.exists(os.path.join(INCLUDE, "dialect", name)):
         return not name
     return form == '"' or any(os.path.exists(os.path.join(folder, name)) for folder in options.include_dirs)
 
@@ -141,7 +132,7 @@ def _flags(program: Program, target: Target, compiler: HostCompiler) -> list[str
             )
         flags.append(f"-D{name}={value}" if value else f"-D{name}")
     # Before the user's folders, where a vendor's headers of the same names may lie.
-    flags.append(f"-I{_INCLUDE / 'dialect'}")
+    flags.append(f"-I{os.path.join(INCLUDE, 'dialect')}")
     if program.path is not None:
         flags += ["-iquote", os.path.dirname(os.path.abspath(program.path))]
     flags += [f"-I{folder}" for folder in options.include_dirs]
@@ -149,7 +140,7 @@ def _flags(program: Program, target: Target, compiler: HostCompiler) -> list[str
 
 
 def _forced_include() -> list[str]:
-    return ["-include", str(_INCLUDE / "podium_cpu.h")]
+    return ["-include", os.path.join(INCLUDE, "podium_cpu.h")]
 
 
 def _link_flags(options: Options) -> list[str]:
@@ -186,13 +177,3 @@ def _quote(label: str) -> str:
 
 def _object_format() -> str:
     return {"darwin": "macho", "win32": "coff"}.get(sys.platform, "elf")
-
-
-@functools.lru_cache(maxsize=1)
-def _headers_digest() -> str:
-    from hashlib import sha256
-
-    digest = sha256()
-    for path in sorted(_INCLUDE.rglob("*.h")):
-        digest.update(f"{path.relative_to(_INCLUDE)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()

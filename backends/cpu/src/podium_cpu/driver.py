@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
 import threading
 from collections.abc import Sequence
@@ -91,7 +90,7 @@ class CpuDriver(Driver):
 
     def toolchain(self, language: str) -> str:
         """Name the host's C++ compiler and this backend's headers."""
-        from podium_cpu.compiler import toolchain
+        from podium_cpu.toolchain import toolchain
 
         return toolchain(language)
 
@@ -173,7 +172,9 @@ class CpuDriver(Driver):
         return _STATUSES.get(status, (f"PODIUM_CPU_ERROR_{status}", "unknown status"))
 
     def _library(self, code: bytes) -> SharedLibrary:
-        digest = hashlib.sha256(code).digest()
+        from hashlib import sha256
+
+        digest = sha256(code).digest()
         with _lock:
             library = self._libraries.get(digest)
             if library is None:

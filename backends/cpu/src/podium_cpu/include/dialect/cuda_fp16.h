@@ -6,10 +6,21 @@
 
 namespace podium_cpu {
 
-#if defined(__FLT16_MANT_DIG__) && (defined(__F16C__) || defined(__aarch64__))
-// The compiler has the type and the processor its conversions.
-static inline unsigned short encode_half(float x) { return bit_copy<unsigned short>(static_cast<_Float16>(x)); }
-static inline float decode_half(unsigned short bits) { return static_cast<float>(bit_copy<_Float16>(bits)); }
+#if defined(__aarch64__)
+#define PODIUM_CPU_HALF __fp16
+#elif defined(__F16C__) && defined(__clang__) && __clang_major__ >= 14
+#define PODIUM_CPU_HALF _Float16
+#elif defined(__F16C__) && !defined(__clang__) && __GNUC__ >= 12
+#define PODIUM_CPU_HALF _Float16
+#endif
+
+#ifdef PODIUM_CPU_HALF
+// The compiler has the type, and the processor its conversions.
+static inline unsigned short encode_half(float x) {
+  return bit_copy<unsigned short>(static_cast<PODIUM_CPU_HALF>(x));
+}
+static inline float decode_half(unsigned short bits) { return static_cast<float>(bit_copy<PODIUM_CPU_HALF>(bits)); }
+#undef PODIUM_CPU_HALF
 #else
 static inline unsigned short encode_half(float x) {
   const unsigned int bits = __float_as_uint(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;

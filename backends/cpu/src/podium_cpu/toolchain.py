@@ -1,0 +1,37 @@
+"""What compiles kernels: the host's C++ compiler and this backend's headers, named for cache keys.
+
+It stands apart from the compiling, since every process asks for the name and few compile.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from podium.backend import HostCompiler
+
+from podium_cpu._version import __version__
+
+__all__ = ["INCLUDE", "toolchain"]
+
+INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+"""The folder of this backend's headers."""
+
+
+def toolchain(language: str) -> str:
+    """Name the compiler with its version, and this backend with its headers. Raises `ToolchainError`."""
+    return f"podium-cpu {__version__} {_headers_digest()}\n{HostCompiler.find('c++').identity}"
+
+
+@functools.lru_cache(maxsize=1)
+def _headers_digest() -> str:
+    from hashlib import sha256
+
+    digest = sha256()
+    for folder, folders, names in os.walk(INCLUDE):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            with open(path, "rb") as file:
+                digest.update(f"{os.path.relpath(path, INCLUDE)}\0".encode() + file.read() + b"\0")
+    return digest.hexdigest()
