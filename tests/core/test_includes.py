@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podium import _includes
-from podium._includes import scan_includes
+from podium._source import _includes
+from podium._source._includes import scan_includes
 from podium.errors import SourceError
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium._name_expression import NameExpression, check_name_expression, parse_name_expression
 from podium._source import parse_kernel
+from podium._source._name_expression import NameExpression, check_name_expression, parse_name_expression
 from podium.errors import SourceError
 
 

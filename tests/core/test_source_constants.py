@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-from podium._fixed_parameters import literal
 from podium._signature import Parameter, Signature, Type
 from podium._source import parse_kernel
+from podium._source._fixed_parameters import literal
 from podium.errors import ArgumentTypeError, ArgumentValueError, SourceError
 
 SAXPY = "__global__ void saxpy(int n, float a, const float* x, float* y) { y[0] = a * x[n]; }"

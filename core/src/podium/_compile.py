@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from podium import _cache
 from podium._hooks import CompileEvent, hooks
@@ -15,17 +15,16 @@ from podium._target import Target
 from podium.backend import Driver
 from podium.errors import CompileError, LoadError, SourceError
 
-if TYPE_CHECKING:
-    from podium._source import ParsedKernel
-
 __all__ = ["Declaration", "compile_program", "declare"]
 
 
+@dataclass(frozen=True)
 class Declaration:
     """One kernel of a source: its name expression, its signature, and the program that has just this kernel."""
 
-    def __init__(self, name: str, signature: Signature, program: Program) -> None:
-        self.name, self.signature, self.program = name, signature, program
+    name: str
+    signature: Signature
+    program: Program
 
 
 def declare(
@@ -43,19 +42,26 @@ def declare(
     """
     explicit = Signature.parse(signature) if signature is not None else None
     if explicit is not None and name is not None and not constants:
-        parsed_name, text, declared = name, source, explicit
+        from podium._source import check_name_expression
+
+        name, text, declared = check_name_expression(name), source, explicit
     elif language != "cuda":
         raise SourceError(f"The declaration of a kernel cannot be read from {language!r}: give name= and signature=")
     else:
-        parsed = _parse(source, name, constants, explicit, options.defines)
-        parsed_name, text, declared = parsed.name, parsed.source, explicit or parsed.signature
+        name, declared, text = _parse(source, name, constants, explicit, _macros(options))
     headers: tuple[tuple[str, str], ...] = ()
     if language == "cuda" and "include" in source:
-        from podium._includes import scan_includes
+        from podium._source import scan_includes
 
         headers = scan_includes(source, path, options.include_dirs)
-    program = Program(text, language, (Entry(parsed_name, declared),), options, path, headers)
-    return Declaration(parsed_name, declared, program)
+    program = Program(text, language, (Entry(name, declared),), options, path, headers)
+    return Declaration(name, declared, program)
+
+
+def _macros(options: Options) -> tuple[tuple[str, str], ...]:
+    """Give the macros that the compiler will know, those among its flags included."""
+    flags = [flag[2:].partition("=") for flag in options.flags if flag.startswith("-D") and len(flag) > 2]
+    return (*options.defines, *((name, value if equals else "1") for name, equals, value in flags))
 
 
 def _parse(
@@ -64,28 +70,26 @@ def _parse(
     constants: dict[str, object],
     explicit: Signature | None,
     defines: tuple[tuple[str, str], ...],
-) -> ParsedKernel:
-    from podium._source import ParsedKernel, parse_kernel
-
+) -> tuple[str, Signature, str]:
+    """Return the name expression, the signature and the text to compile."""
+    plain = all(type(value) in (bool, int, float) for value in constants.values())  # others have no sure text
     cache = _cache.default_cache()
-    question = repr((name, sorted(constants.items(), key=str), str(explicit), defines))
+    question = repr((name, sorted(constants.items(), key=str) if plain else None, str(explicit), defines))
     key = _cache.cache_key("declaration", source, question)
-    stored = cache.get(key)
+    stored = cache.get(key) if plain else None
     if stored is not None:
         try:
             fields = json.loads(stored)
-            return ParsedKernel(fields["name"], Signature.parse(fields["signature"]), fields["source"], fields["line"])
+            return fields["name"], Signature.parse(fields["signature"]), fields["source"]
         except (ValueError, KeyError, TypeError) as error:
             cache.quarantine(key, str(error))
+    from podium._source import parse_kernel
+
     parsed = parse_kernel(source, name, constants, explicit, defines=defines)
-    fields = {
-        "name": parsed.name,
-        "signature": str(parsed.signature),
-        "source": parsed.source,
-        "line": parsed.line,
-    }
-    cache.put(key, json.dumps(fields).encode())
-    return parsed
+    if plain:
+        fields = {"name": parsed.name, "signature": str(parsed.signature), "source": parsed.source}
+        cache.put(key, json.dumps(fields).encode())
+    return parsed.name, parsed.signature, parsed.source
 
 
 def compile_program(driver: Driver, program: Program, target: Target) -> ObjectCode:

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from podium._kernel_head import KernelHead
-from podium._name_expression import NameExpression
-from podium._outline import Outline
+from podium._source._kernel_head import KernelHead
+from podium._source._name_expression import NameExpression
+from podium._source._outline import Outline
 from podium.errors import SourceError
 
 __all__ = ["KernelGroup", "KernelIndex"]

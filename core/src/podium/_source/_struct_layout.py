@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from podium._cuda_types import Refusal, Resolved
-from podium._name_lookup import STRUCT_NODES
 from podium._signature import Type
-from podium._syntax import words
+from podium._source._cuda_types import Refusal, Resolved
+from podium._source._name_lookup import STRUCT_NODES
+from podium._source._syntax import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from podium._resolver import Resolver
-    from podium._scopes import Scope
+    from podium._source._resolver import Resolver
+    from podium._source._scopes import Scope
 
 __all__ = ["struct_type"]
 

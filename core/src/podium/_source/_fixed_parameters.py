@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from podium._arguments import Slot
-from podium._kernel_parameters import DeclaredKernel
-from podium._preprocessor import Preprocessed
 from podium._signature import Parameter, Type
+from podium._source._kernel_parameters import DeclaredKernel
+from podium._source._preprocessor import Preprocessed
 from podium.errors import SourceError
 
 __all__ = ["literal", "rewrite"]

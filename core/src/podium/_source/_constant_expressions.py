@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from podium._cuda_types import Refusal
-from podium._syntax import words
+from podium._source._cuda_types import Refusal
+from podium._source._syntax import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node

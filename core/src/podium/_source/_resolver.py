@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from podium._constant_expressions import evaluate
-from podium._cuda_types import FUNDAMENTAL_WORDS, Refusal, Resolved, builtin, fundamental
-from podium._name_lookup import NAME_NODES, STRUCT_NODES, NameLookup
-from podium._scopes import Argument, Entity, Scope
 from podium._signature import Type
-from podium._struct_layout import struct_type
-from podium._syntax import words
+from podium._source._constant_expressions import evaluate
+from podium._source._cuda_types import FUNDAMENTAL_WORDS, Refusal, Resolved, builtin, fundamental
+from podium._source._name_lookup import NAME_NODES, STRUCT_NODES, NameLookup
+from podium._source._scopes import Argument, Entity, Scope
+from podium._source._struct_layout import struct_type
+from podium._source._syntax import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from podium._syntax import parse, words
+from podium._source._syntax import parse, words
 
 if TYPE_CHECKING:
     from tree_sitter import Node

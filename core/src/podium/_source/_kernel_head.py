@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from podium._scopes import Scope
+from podium._source._scopes import Scope
 
 __all__ = ["KernelHead", "read_kernel_head", "skip_template"]
 

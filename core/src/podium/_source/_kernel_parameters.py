@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from podium._cuda_types import Refusal
-from podium._kernel_head import KernelHead
-from podium._outline import Outline
-from podium._resolver import Resolver
-from podium._scopes import Argument, Scope
 from podium._signature import Type
-from podium._syntax import parse, words
-from podium._templates import bind
+from podium._source._cuda_types import Refusal
+from podium._source._kernel_head import KernelHead
+from podium._source._outline import Outline
+from podium._source._resolver import Resolver
+from podium._source._scopes import Argument, Scope
+from podium._source._syntax import parse, words
+from podium._source._templates import bind
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from podium._cuda_types import Refusal
-from podium._scopes import Argument, Entity, Scope
-from podium._syntax import words
-from podium._templates import bind
+from podium._source._cuda_types import Refusal
+from podium._source._scopes import Argument, Entity, Scope
+from podium._source._syntax import words
+from podium._source._templates import bind
 
 if TYPE_CHECKING:
     from tree_sitter import Node

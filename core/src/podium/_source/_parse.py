@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from podium._cuda_types import ArgumentMismatch, Refusal
-from podium._fixed_parameters import literal, rewrite
-from podium._kernel_index import KernelGroup, KernelIndex
-from podium._kernel_parameters import DeclaredKernel, DeclaredParameter
-from podium._name_expression import NameExpression, check_name_expression, parse_name_expression
-from podium._outline import Outline
-from podium._preprocessor import preprocess
-from podium._resolver import Resolver
 from podium._signature import Parameter, Signature
-from podium._syntax import parse
-from podium._templates import example_arguments
+from podium._source._cuda_types import ArgumentMismatch, Refusal
+from podium._source._fixed_parameters import literal, rewrite
+from podium._source._kernel_index import KernelGroup, KernelIndex
+from podium._source._kernel_parameters import DeclaredKernel, DeclaredParameter
+from podium._source._name_expression import NameExpression, check_name_expression, parse_name_expression
+from podium._source._outline import Outline
+from podium._source._preprocessor import preprocess
+from podium._source._resolver import Resolver
+from podium._source._syntax import parse
+from podium._source._templates import example_arguments
 from podium.errors import SourceError
 
 if TYPE_CHECKING:

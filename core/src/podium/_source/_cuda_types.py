@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from podium._scopes import Scope
+    from podium._source._scopes import Scope
 
 __all__ = ["FUNDAMENTAL_WORDS", "ArgumentMismatch", "Refusal", "Resolved", "builtin", "fundamental"]
 

@@ -12,9 +12,9 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from podium._kernel_head import KernelHead, read_kernel_head, skip_template
-from podium._preprocessor import Branch, Preprocessed
-from podium._scopes import Piece, Scope
+from podium._source._kernel_head import KernelHead, read_kernel_head, skip_template
+from podium._source._preprocessor import Branch, Preprocessed
+from podium._source._scopes import Piece, Scope
 
 __all__ = ["Outline"]
 

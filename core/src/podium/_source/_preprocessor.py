@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from podium._comments import blank_comments
+from podium._source._comments import blank_comments
 from podium.errors import SourceError
 
 __all__ = ["Branch", "Preprocessed", "preprocess"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from podium._cuda_types import ArgumentMismatch, Refusal
-from podium._scopes import Argument, Scope
-from podium._syntax import words
+from podium._source._cuda_types import ArgumentMismatch, Refusal
+from podium._source._scopes import Argument, Scope
+from podium._source._syntax import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node

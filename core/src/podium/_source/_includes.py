@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podium._comments import blank_comments
+from podium._source._comments import blank_comments
 from podium.errors import SourceError
 
 __all__ = ["scan_includes"]
