@@ -37,9 +37,57 @@ def test_includes_are_followed(tmp_path: Path) -> None:
     write(tmp_path / "inc", d="d", c="in inc")
     found = scan_includes('#include "a.h"', str(tmp_path / "k.cu"), [str(tmp_path / "inc")])
     assert dict(found)["a.h"] == digest('#include "sub/b.h"\n')
-    assert [name for name, _ in found] == ["a.h", "c.h", "c.h", "d.h", "sub/b.h"]
-    # beside the includer, and, for a compiler that does not know where the includer is, in the include folder
-    assert {value for name, value in found if name == "c.h"} == {digest("in sub"), digest("in inc")}
+    assert [name for name, _ in found] == ["0/c.h", "0/d.h", "a.h", "c.h", "sub/b.h", "sub/c.h"]
+    # beside the includer, beside the source, and in the include folder: compilers look in all of them
+    contents = {name: value for name, value in found if name.endswith("c.h")}
+    assert contents == {"sub/c.h": digest("in sub"), "c.h": digest("outside"), "0/c.h": digest("in inc")}
+
+
+def test_a_header_of_the_source_is_found_from_an_include_folder(tmp_path: Path) -> None:
+    """A library's header may include one that lies beside the source: compilers are told of that folder (CAC-14)."""
+    write(tmp_path / "src", config="one")
+    write(tmp_path / "lib", lib='#include "config.h"')
+    found = scan_includes("#include <lib.h>", str(tmp_path / "src/k.cu"), [str(tmp_path / "lib")])
+    assert ("config.h", digest("one")) in found
+
+
+def test_headers_that_change_places_are_another_result(tmp_path: Path) -> None:
+    """Two headers of one name whose contents are swapped make another program."""
+    source = '#include "a/x.h"\n#include "b/x.h"'
+    results = []
+    for first, second in (("one", "two"), ("two", "one")):
+        write(tmp_path, a__x='#include "cfg.h"', b__x='#include "cfg.h"', a__cfg=first, b__cfg=second)
+        results.append(scan_includes(source, str(tmp_path / "k.cu"), []))
+    assert results[0] != results[1]
+
+
+@pytest.mark.parametrize("flags", [("-I{}",), ("-I", "{}"), ("-isystem", "{}"), ("-isystem{}",), ("-idirafter", "{}")])
+def test_folders_among_the_flags_count(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    """A folder that only the flags name is searched, too."""
+    write(tmp_path, x="content")
+    found = scan_includes("#include <x.h>", None, [], [flag.format(tmp_path) for flag in flags])
+    assert found == (("0/x.h", digest("content")),)
+
+
+def test_files_among_the_flags_and_folders_of_the_environment_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``-include`` names a header, and CPATH folders."""
+    write(tmp_path, x="content", y="other")
+    found = scan_includes("", None, [], ["-include", str(tmp_path / "x.h")])
+    assert [value for _, value in found] == [digest("content")]
+    monkeypatch.setenv("CPATH", str(tmp_path))
+    assert scan_includes("#include <y.h>", None, []) == (("0/y.h", digest("other")),)
+
+
+@pytest.mark.parametrize(
+    "line", ["#if __has_include(<x.h>)", '#if defined A || __has_include ( "x.h" )', "#define H <x.h>\n#include <y.h>"]
+)
+def test_a_header_that_is_only_mentioned_counts(tmp_path: Path, line: str) -> None:
+    """Whether it is there changes the output, or a macro names it for an include elsewhere."""
+    assert scan_includes(line, None, [str(tmp_path)]) == ()
+    write(tmp_path, x="content")
+    assert scan_includes(line, None, [str(tmp_path)]) == (("0/x.h", digest("content")),)
 
 
 def test_what_is_found_nowhere_belongs_to_the_toolchain(tmp_path: Path) -> None:
@@ -94,7 +142,6 @@ def test_every_form_of_an_include_is_seen(tmp_path: Path, line: str) -> None:
     [
         'int include; "x.h"',
         'printf("#include <x.h>");',
-        "#define include <x.h>",
         "#pragma once",
         "#includes <x.h>",
         "#include",
@@ -111,8 +158,8 @@ def test_the_first_folder_wins(tmp_path: Path) -> None:
     write(tmp_path / "a", x="one")
     write(tmp_path / "b", x="two")
     folders = [str(tmp_path / "a"), str(tmp_path / "b")]
-    assert scan_includes("#include <x.h>", None, folders) == (("x.h", digest("one")),)
-    assert scan_includes("#include <x.h>", None, folders[::-1]) == (("x.h", digest("two")),)
+    assert scan_includes("#include <x.h>", None, folders) == (("0/x.h", digest("one")),)
+    assert scan_includes("#include <x.h>", None, folders[::-1]) == (("0/x.h", digest("two")),)
 
 
 def test_include_next_means_any_of_them(tmp_path: Path) -> None:
@@ -120,7 +167,7 @@ def test_include_next_means_any_of_them(tmp_path: Path) -> None:
     write(tmp_path / "a", x="#include_next <x.h>")
     write(tmp_path / "b", x="two")
     found = scan_includes("#include <x.h>", None, [str(tmp_path / "a"), str(tmp_path / "b")])
-    assert found == tuple(sorted((("x.h", digest("#include_next <x.h>")), ("x.h", digest("two")))))
+    assert found == (("0/x.h", digest("#include_next <x.h>")), ("1/x.h", digest("two")))
 
 
 def test_text_without_a_path_is_taken_to_be_in_the_working_directory(
@@ -157,10 +204,10 @@ def test_a_computed_include_means_every_file(tmp_path: Path) -> None:
     write(tmp_path / "inc", c="c")
     write(tmp_path / "elsewhere", d="d")
     source = "#define CONFIG <c.h>\n#include CONFIG"
-    assert names(source, tmp_path / "src/k.cu", tmp_path / "inc") == ["a.h", "c.h", "deep/b.h"]
-    assert names(source, None, tmp_path / "inc", tmp_path / "none") == ["c.h"]
+    assert names(source, tmp_path / "src/k.cu", tmp_path / "inc") == ["0/c.h", "a.h", "c.h", "deep/b.h"]
+    assert names(source, None, tmp_path / "inc", tmp_path / "none") == ["0/c.h", "c.h"]
     write(tmp_path / "inc", e="#include ANOTHER")
-    assert names("#include <e.h>", None, tmp_path / "inc", tmp_path / "elsewhere") == ["c.h", "d.h", "e.h"]
+    assert names("#include <e.h>", None, tmp_path / "inc", tmp_path / "elsewhere") == ["0/e.h", "c.h", "d.h", "e.h"]
 
 
 def test_prose_in_a_comment_is_no_computed_include(tmp_path: Path) -> None:
@@ -201,7 +248,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
     write(tmp_path / "inc", y="beside the link")
     (tmp_path / "inc/x.h").symlink_to(tmp_path / "store/x.h")
     found = scan_includes("#include <x.h>", None, [str(tmp_path / "inc")])
-    assert ("y.h", digest("beside the link")) in found
+    assert ("0/y.h", digest("beside the link")) in found
     (tmp_path / "inc/gone.h").symlink_to(tmp_path / "nowhere")
     (tmp_path / "inc/loop.h").symlink_to(tmp_path / "inc/loop.h")
     assert names("#include <gone.h>\n#include <loop.h>", None, tmp_path / "inc") == []
@@ -213,8 +260,8 @@ def test_only_regular_files_are_headers(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a/y.h")
     write(tmp_path / "b", x="x", y="y")
     assert names("#include <x.h>\n#include <y.h>\n#include </dev/zero>", None, tmp_path / "a", tmp_path / "b") == [
-        "x.h",
-        "y.h",
+        "1/x.h",
+        "1/y.h",
     ]
     assert names("#include MACRO", None, tmp_path / "a", tmp_path / "b") == ["x.h", "y.h"]
 

@@ -222,6 +222,17 @@ def test_an_explicit_cluster_counts_the_grid_in_blocks() -> None:
     assert (launch.grid, launch.cluster) == ((4, 4, 1), (2, 2, 1))
 
 
+def test_a_block_that_is_not_known_is_an_error() -> None:
+    """Metadata that says neither `block` nor `num_warps` is refused: a guess would run threads nobody asked for."""
+    for metadata in ({}, {"blok": 3}):
+        with (
+            pytest.raises(LaunchConfigError, match="says neither block nor num_warps") as caught,
+            pinned("interpreted"),
+        ):
+            FakeDriver.launcher_cls(Source("i32"), metadata, FakeDriver())
+        assert caught.value.axis == "block"
+
+
 def test_features_that_the_backend_lacks_are_refused_when_the_launcher_is_made() -> None:
     """A launch feature that the driver does not have is an error that lists those it has."""
 
@@ -229,7 +240,7 @@ def test_features_that_the_backend_lacks_are_refused_when_the_launcher_is_made()
         features = frozenset({"dependent"})
 
     driver = Plain()
-    for metadata in ({"num_ctas": 2}, {"cooperative": True}):
+    for metadata in ({"num_warps": 1, "num_ctas": 2}, {"block": 32, "cooperative": True}):
         with pytest.raises(LaunchConfigError, match="has no launch feature .*it has: dependent"), pinned("interpreted"):
             driver.launcher_cls(Source("i32"), metadata, driver)
 

@@ -77,7 +77,7 @@ def test_none_active(site: Site) -> None:
 
 def test_no_backend_installed(site: Site) -> None:
     """Without any backend the error says what to install (ACT-02)."""
-    with pytest.raises(NoActiveBackendError, match=r"No backend is installed. Install one: pip install podium-cpu"):
+    with pytest.raises(NoActiveBackendError, match=r"No backend is installed. Install one; podium-cpu runs everywhere"):
         DriverConfig().resolve()
 
 

@@ -48,8 +48,9 @@ class ArrayLocation:
     """Where an array is.
 
     `device_type` is DLPack's number, `device` the index or -1 if the protocol does not tell; `element` is the podium
-    spelling of the element type, or None if there is none; `owner` must live until the launch has been issued;
-    `stream` is the current stream of the array's own library on that device, or None if it does not tell.
+    spelling of the element type, or None if there is none, and `typed` tells whether it can be compared with one;
+    `swapped` tells that the bytes of the elements are in the other order; `owner` must live until the launch has been
+    issued; `stream` is the current stream of the array's own library on that device, or None if it does not tell.
     """
 
     address: int
@@ -60,6 +61,8 @@ class ArrayLocation:
     readonly: bool
     owner: object
     stream: int | None = None
+    swapped: bool = False
+    typed: bool = True
 
 
 class _Device(ctypes.Structure):
@@ -170,7 +173,7 @@ def locate(
     if callable(data_ptr) and not isinstance(value, type):
         address = data_ptr()
         if isinstance(address, int) and 0 <= address < 1 << 64:
-            return ArrayLocation(address, *(device or (-1, -1)), None, True, False, value)
+            return ArrayLocation(address, *(device or (-1, -1)), None, True, False, value, typed=False)
     return None
 
 
@@ -228,15 +231,17 @@ def _location(tensor: Tensor, owner: object, *, readonly: bool, stream: int | No
     name_of_bits = _DLPACK_TYPES.get(tensor.code)
     name = name_of_bits(tensor.bits) if name_of_bits is not None else None
     strides = tensor.strides[: tensor.ndim] if tensor.strides else None
+    element = name if tensor.lanes == 1 else None
     return ArrayLocation(
         address=tensor.data + tensor.byte_offset,
         device_type=tensor.device.type,
         device=tensor.device.index,
-        element=name if tensor.lanes == 1 else None,
+        element=element,
         contiguous=strides is None or _is_contiguous(tensor.shape[: tensor.ndim], strides),
         readonly=readonly,
         owner=owner,
         stream=stream,
+        typed=element is not None,  # types that podium has no name for are for the kernel to know
     )
 
 
@@ -259,12 +264,20 @@ def _from_buffer(value: object) -> ArrayLocation | None:
         return None
     if "O" in re.sub(":[^:]*:", "", view.format or ""):  # references to Python objects; between colons are names
         return None
+    # The address is that of the view, which lives as long as the launch: the object may give other memory each time.
     buffer = _Buffer()
-    _get_buffer(value, ctypes.byref(buffer), _STRIDES | (0 if view.readonly else _WRITABLE))
+    _get_buffer(view, ctypes.byref(buffer), _STRIDES | (0 if view.readonly else _WRITABLE))
     address = buffer.buf or 0
     _release_buffer(ctypes.byref(buffer))
     return ArrayLocation(
-        address, CPU, 0, _buffer_element(view.format, view.itemsize), view.c_contiguous, view.readonly, view
+        address,
+        CPU,
+        0,
+        _buffer_element(view.format, view.itemsize),
+        view.c_contiguous,
+        view.readonly,
+        view,
+        swapped=view.itemsize > 1 and any(mark in (view.format or "") for mark in _OTHER_BYTE_ORDER),
     )
 
 
@@ -284,6 +297,7 @@ class _Buffer(ctypes.Structure):
     ]
 
 
+_OTHER_BYTE_ORDER = ">!" if sys.byteorder == "little" else "<"  # marks of the struct module
 _STRIDES, _WRITABLE = 0x18, 0x1  # PyBUF_STRIDES, PyBUF_WRITABLE
 _get_buffer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int)(
     ("PyObject_GetBuffer", ctypes.pythonapi)

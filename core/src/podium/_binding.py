@@ -12,6 +12,7 @@ from podium._fork import ForkSafeLock
 from podium._hooks import LoadEvent, hooks
 from podium._launch import DynamicLaunch, Launch
 from podium._launch_config import LaunchConfig
+from podium._limits import find_device
 from podium._object_code import ObjectCode
 from podium._target import Device, Target
 from podium.errors import ArgumentCountError, ForkedProcessError, LaunchConfigError, LoadError
@@ -83,17 +84,18 @@ class Binding:
         if callable(grid):
             return DynamicLaunch(self, grid, block)
         launcher = self.launcher  # what compiled code says of its launches holds where the caller says nothing
-        return Launch(
-            self,
-            LaunchConfig(
+        try:
+            config = LaunchConfig(
                 grid,
                 block,
                 cluster=launcher.cluster,
                 shared=launcher.shared,
                 cooperative=launcher.cooperative,
                 dependent=launcher.dependent,
-            ),
-        )
+            )
+        except LaunchConfigError as error:
+            raise error.of_kernel(self.name) from None
+        return Launch(self, config)
 
     def order(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Put arguments given by name behind those given by position. Raises `ArgumentCountError`."""
@@ -121,13 +123,7 @@ class Binding:
 
     def device(self, index: int) -> Device:
         """Return a device of the driver. Raises `LaunchConfigError` if there is no such device."""
-        devices = self.driver.devices()
-        if not 0 <= index < len(devices):
-            raise LaunchConfigError(
-                f"{self.name}: there is no device {index}; backend {self.driver.name!r} has {len(devices)}",
-                kernel=self.name,
-            )
-        return devices[index]
+        return find_device(self.name, self.driver, index)
 
     def code(self, target: Target) -> ObjectCode:
         """Return the kernel's code for a target, compiling it if need be."""
@@ -178,12 +174,30 @@ class Binding:
             )
         start = time.perf_counter()
         # kept before anything else can fail, so that it is unloaded some day
-        function = self._functions[device.index] = self.driver.load(code, self.kernel.entry_name, device.index)
+        function = self._functions[device.index] = self._load_code(code, device)
         if not self.driver.fork_safe:
             _state.used(self.driver.name)
         for hook in hooks.load.functions():
             hook(LoadEvent(self.name, self.driver.name, device.index, time.perf_counter() - start, start))
         return function
+
+    def _compile_again(self, target: Target, error: LoadError) -> ObjectCode:
+        """Compile anew, once, what may be damaged in the cache; raise the error if the code did not come from there."""
+        if not self.kernel.discard(target, self.driver, str(error)):
+            raise error
+        code = self._codes[target] = self.kernel.compile(target, self.driver)
+        return code
+
+    def _load_code(self, code: ObjectCode, device: Device) -> Function:
+        """Load; what is damaged in the cache is compiled anew, once."""
+        name = self.kernel.entry_name
+        try:
+            return self.driver.load(code, name, device.index)
+        except LoadError as error:
+            if not self.kernel.discard(device.target, self.driver, str(error)):
+                raise
+        code = self._codes[device.target] = self.kernel.compile(device.target, self.driver)
+        return self.driver.load(code, name, device.index)
 
     def forget(self) -> None:
         """Let every launch ask for its function again, since the loaded ones are about to be released."""

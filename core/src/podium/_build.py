@@ -11,10 +11,10 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from podium._build_folder import kill, private_folder, running
 from podium.errors import CompileError, Diagnostic, ToolchainError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class HostCompiler:
         timeout: float = _TIMEOUT,
     ) -> Build:
         """Run the compiler over `main` with exactly these flags and return what it wrote. Raises as `compile` does."""
-        with _private_folder() as folder:
+        with private_folder() as folder:
             try:
                 for name, text in sources.items():
                     if os.path.basename(name) != name or name.startswith(("-", ".")) or name == "output":
@@ -152,9 +152,16 @@ class HostCompiler:
                 raise self._failure(status, log, arguments, main, folder)
             try:
                 with open(output, "rb") as file:
-                    return Build(file.read(), _tidy(log, folder))
+                    data = file.read()
             except OSError as error:
                 raise ToolchainError(f"{self._title} reported success but left no output: {error}", log=log) from None
+            if _is_cut_short(data):
+                raise ToolchainError(
+                    f"{self._title} reported success but left only a part of its output, {len(data)} bytes; is the "
+                    f"folder of temporary files full? Make room, or set TMPDIR",
+                    log=log,
+                )
+            return Build(data, _tidy(log, folder))
 
     def _files(self) -> _Files:
         try:
@@ -186,17 +193,17 @@ class HostCompiler:
                 start_new_session=True,
                 env=environment,
             )
-            _running[folder] = process
+            running[folder] = process
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            _kill(process)
+            kill(process)
             raise ToolchainError(f"{self._title} did not finish within {timeout:g} s and was stopped") from None
         except OSError as error:
-            _kill(process)
+            kill(process)
             _find.cache_clear()
             raise ToolchainError(f"{self._title} could not be run: {error.strerror or error}") from None
         except BaseException:
-            _kill(process)
+            kill(process)
             raise
         return process.returncode, output.decode("utf-8", "replace")
 
@@ -223,6 +230,16 @@ class HostCompiler:
         else:
             text = next((line.strip() for line in said.splitlines() if line.strip()), f"exit status {status}")
         return CompileError(f"{self.command[0]} could not compile {main}: {text}", log=whole, diagnostics=diagnostics)
+
+
+def _is_cut_short(data: bytes) -> bool:
+    """Tell whether an ELF file of 64 bits ends before the table of its sections, which linkers write last."""
+    if data[:5] != b"\x7fELF\x02" or len(data) < 64:
+        return data[:4] == b"\x7fELF"
+    order: Literal["little", "big"] = "little" if data[5] == 1 else "big"
+    table = int.from_bytes(data[40:48], order)
+    size, count = (int.from_bytes(data[at : at + 2], order) for at in (58, 60))
+    return table + size * count > len(data)
 
 
 def parse_diagnostics(log: str) -> tuple[Diagnostic, ...]:
@@ -303,7 +320,7 @@ def _version(compiler: HostCompiler, files: _Files) -> str:
     kept = cache.get(key)
     if kept is not None:
         return kept.decode("utf-8", "replace")
-    with _private_folder() as folder:
+    with private_folder() as folder:
         status, output = compiler._execute(["--version"], folder, 60.0)
     line = next((each.strip() for each in output.splitlines() if each.strip()), "")
     if status != 0:
@@ -312,82 +329,6 @@ def _version(compiler: HostCompiler, files: _Files) -> str:
         )
     cache.put(key, line.encode())
     return line
-
-
-# The folder of every build that is under way, with its process; a thread that the interpreter abandons when it exits
-# runs no clean-up of its own.
-_running: dict[str, Popen[bytes] | None] = {}
-
-
-@contextmanager
-def _private_folder() -> Iterator[str]:
-    import shutil
-
-    folder = _make_folder()
-    _watch_exit(os.getpid())
-    _running[folder] = None
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _running.pop(folder, None)
-
-
-def _make_folder() -> str:
-    import tempfile
-
-    refusal: OSError | None = None
-    try:
-        preferred = [tempfile.gettempdir()]
-    except OSError as error:
-        preferred, refusal = [], error
-    # gettempdir decides once; its folder may have become unusable since.
-    for parent in dict.fromkeys([*preferred, "/tmp", "/var/tmp", "/usr/tmp", os.curdir]):
-        try:
-            return os.path.abspath(tempfile.mkdtemp(prefix="podium-", dir=parent))
-        except OSError as error:
-            refusal = refusal or error
-    raise ToolchainError(
-        f"There is no temporary folder to compile in: {refusal}. Set TMPDIR to a folder that is writable"
-    )
-
-
-if hasattr(os, "register_at_fork"):
-    # The builds of the parent are left to the parent.
-    os.register_at_fork(after_in_child=_running.clear)
-
-
-@functools.lru_cache(maxsize=1)
-def _watch_exit(owner: int) -> None:
-    import atexit
-
-    atexit.register(_abandon, owner)
-
-
-def _abandon(owner: int) -> None:
-    import shutil
-
-    if os.getpid() != owner:
-        return
-    for folder, process in list(_running.items()):
-        _kill(process)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _kill(process: Popen[bytes] | None) -> None:
-    """End a compiler and its children. Does nothing once it has been waited for: its number may be another's then."""
-    if process is None or process.returncode is not None:
-        return
-    with suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            import signal
-
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
 
 
 def _tidy(log: str, folder: str) -> str:

@@ -15,7 +15,7 @@ from podium._target import Target
 from podium.backend import Driver
 from podium.errors import CompileError, LoadError, SourceError
 
-__all__ = ["Declaration", "compile_program", "declare"]
+__all__ = ["Declaration", "compile_program", "declare", "discard_program"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def declare(
     else:
         name, declared, text = _parse(source, name, constants, explicit, _macros(options))
     headers: tuple[tuple[str, str], ...] = ()
-    if language == "cuda" and "include" in source:
+    if language == "cuda" and ("include" in source or any(flag.startswith("-include") for flag in options.flags)):
         from podium._source import scan_includes
 
-        headers = scan_includes(source, path, options.include_dirs)
+        headers = scan_includes(source, path, options.include_dirs, options.flags)
     program = Program(text, language, (Entry(name, declared),), options, path, headers)
     return Declaration(name, declared, program)
 
@@ -106,7 +106,30 @@ def compile_program(driver: Driver, program: Program, target: Target) -> ObjectC
     start = time.perf_counter()
     kernels = ", ".join(entry.name for entry in program.entries)
     cache = _cache.default_cache()
-    key = _cache.cache_key(
+    key = _program_key(driver, program, target)
+    code = _cached(cache, key)
+    cached = code is not None
+    if code is None:
+        code = driver.compile(program, target)
+        if not _changed_headers(program):
+            cache.put(key, code.to_bytes())
+    for function in hooks.compile.functions():
+        function(CompileEvent(kernels, str(target), cached, time.perf_counter() - start, start))
+    return code
+
+
+def discard_program(driver: Driver, program: Program, target: Target, reason: str) -> bool:
+    """Move the code of a program out of the cache, since it does not load; tell whether it was there."""
+    cache = _cache.default_cache()
+    key = _program_key(driver, program, target)
+    if cache.get(key) is None:
+        return False
+    cache.quarantine(key, reason)
+    return True
+
+
+def _program_key(driver: Driver, program: Program, target: Target) -> str:
+    return _cache.cache_key(
         "kernel",
         program.language,
         program.source,
@@ -117,14 +140,16 @@ def compile_program(driver: Driver, program: Program, target: Target) -> ObjectC
         str(target),
         driver.toolchain(program.language),
     )
-    code = _cached(cache, key)
-    cached = code is not None
-    if code is None:
-        code = driver.compile(program, target)
-        cache.put(key, code.to_bytes())
-    for function in hooks.compile.functions():
-        function(CompileEvent(kernels, str(target), cached, time.perf_counter() - start, start))
-    return code
+
+
+def _changed_headers(program: Program) -> bool:
+    """Tell whether a header was edited since it was read for the key: the code would stand under a wrong one."""
+    if not program.headers:
+        return False
+    from podium._source import scan_includes
+
+    options = program.options
+    return scan_includes(program.source, program.path, options.include_dirs, options.flags) != program.headers
 
 
 def _cached(cache: _cache.Cache, key: str) -> ObjectCode | None:

@@ -18,7 +18,7 @@ from podium._extension import build_extension, read_file
 from podium._fork import ForkSafeLock
 from podium._launcher_source import launcher_source
 from podium._signature import Signature
-from podium.errors import PodiumError, PodiumWarning, ToolchainError
+from podium.errors import LoadError, PodiumError, PodiumWarning, ToolchainError
 
 __all__ = ["Build", "request", "start"]
 
@@ -67,7 +67,10 @@ class Build:
         return self.module  # type: ignore[return-value]  # run() leaves either a module or a failure
 
     def _load_or_build(self) -> ModuleType:
-        source = launcher_source(read_file(self.template), self.signature.parameters, self.scratch)
+        try:
+            source = launcher_source(read_file(self.template), self.signature.parameters, self.scratch)
+        except ValueError as error:
+            raise LoadError(f"{self.template}: {error}") from None
         folders = (self.template.parent, self.template.parent / "include")
         return build_extension("launcher", _MODULE_NAME, source, folders)
 

@@ -6,13 +6,13 @@ An empty grid launches nothing, so no hook sees it.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from podium import _state
+from podium._fork import ForkSafeLock
 from podium._launch_config import Dim3
 
 __all__ = ["ArgumentInfo", "CompileEvent", "Hooks", "LaunchEvent", "LoadEvent", "hooks"]
@@ -77,9 +77,9 @@ _Event = TypeVar("_Event")
 class Chain(Generic[_Event]):
     """An ordered list of functions that are called with an event."""
 
-    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, lock: ForkSafeLock, on_change: Callable[[], None] = lambda: None) -> None:
         self._functions: tuple[Callable[[_Event], object], ...] = ()
-        self._lock = threading.RLock()
+        self._lock = lock
         self._on_change = on_change
 
     def add(self, function: Callable[[_Event], object]) -> None:
@@ -128,10 +128,11 @@ class Hooks:
     """
 
     def __init__(self) -> None:
-        self.enter: Chain[LaunchEvent] = Chain(self._changed)
-        self.exit: Chain[LaunchEvent] = Chain(self._changed)
-        self.compile: Chain[CompileEvent] = Chain()
-        self.load: Chain[LoadEvent] = Chain()
+        lock = ForkSafeLock()  # one for all, since whether any launch is watched depends on two of them
+        self.enter: Chain[LaunchEvent] = Chain(lock, self._changed)
+        self.exit: Chain[LaunchEvent] = Chain(lock, self._changed)
+        self.compile: Chain[CompileEvent] = Chain(lock)
+        self.load: Chain[LoadEvent] = Chain(lock)
 
     def around(self, event: LaunchEvent, launch: Callable[[], None]) -> None:
         """Launch between the enter and the exit hooks."""

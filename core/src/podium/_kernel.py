@@ -78,6 +78,9 @@ class Module:
             self._kernels[name] = self.kernel(name)
         return self._kernels[name]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kernels": {}}
+
     def __repr__(self) -> str:
         return f"<podium module {self.path or 'from text'}>"
 
@@ -164,7 +167,13 @@ class Kernel:
         return {"name": self.name, "contiguous": self._contiguous, "block": 1, **known}
 
     def __repr__(self) -> str:
-        return f"<podium kernel {self._given_name or self.module!r}>"
+        known = self.__dict__.get("declaration")  # asking for it would parse the source
+        return f"<podium kernel {known.name if known else self._given_name or 'not read yet'} of {self.module!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is loaded belongs to this process; another one compiles, or finds it in the cache.
+        given = (self._given_signature, self._given_constants, self._contiguous)
+        return _kernel_of, (self.module, self._given_name, *given)
 
     # ---- launching ----
 
@@ -200,7 +209,9 @@ class Kernel:
     @property
     def function(self) -> int:
         """The handle of the kernel on the active driver's current device; loads it if need be."""
-        return self.load()
+        made = self.__dict__.get("run")  # the two go together, whatever is active by now
+        driver = made.driver if made is not None else driver_config.resolve()
+        return self.binding(driver).load(driver.current_device()).handle
 
     def load(self, device: int | None = None) -> int:
         """Compile and load the kernel on a device, before the time-critical phase; return its handle."""
@@ -227,11 +238,31 @@ class Kernel:
             driver = driver_config.get(target.backend) if target is not None else driver_config.resolve()
         return compile_program(driver, self.declaration.program, target or driver.default_target())
 
+    def discard(self, target: Target, driver: Driver, reason: str) -> bool:
+        """Remove the kernel's code for a target from the cache; tell whether it was there."""
+        from podium._compile import discard_program
+
+        return self.module.code is None and discard_program(driver, self.declaration.program, target, reason)
+
     def unload(self) -> None:
         """Release the kernel's code on all devices. The next launch loads it again."""
+        # First nobody finds the functions, then nobody keeps them, and only then they go: launches in other threads
+        # that come between load them anew.
+        released = {driver: _take(functions) for driver, functions in list(self.loaded.items())}
         for binding in list(self._bindings.values()):
             binding.forget()
-        _release(self.loaded)
+        _release(released)
+
+
+def _kernel_of(
+    module: Module, name: str | None, signature: Signature | None, constants: dict[str, object], contiguous: bool
+) -> Kernel:
+    return Kernel(module, name, signature=signature, constants=constants, contiguous=contiguous)
+
+
+def _take(functions: dict[int, Function]) -> dict[int, Function]:
+    """Move the functions out of the table that launches look into."""
+    return {device: functions.pop(device) for device in list(functions)}
 
 
 def _release(loaded: dict[Driver, dict[int, Function]]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 from podium._launch_config import Dim3, LaunchConfig
 from podium._limits import check_block, check_features, check_limits
 from podium._stream import stream_handle
+from podium.errors import LaunchConfigError
 
 if TYPE_CHECKING:
     from podium._binding import Binding
@@ -116,7 +117,10 @@ class Launch:
         key = (handle, self.config.shared if shared is None else shared)
         variant = self._variants.get(key)
         if variant is None:
-            config = self.config if shared is None else with_shared(self.config, shared)
+            try:
+                config = self.config if shared is None else with_shared(self.config, shared)
+            except LaunchConfigError as error:
+                raise error.of_kernel(self.binding.name) from None
             if len(self._variants) >= 256:
                 self._variants.clear()
             variant = self._variants[key] = Launch(self.binding, config, self.stream if stream is None else handle)

@@ -43,8 +43,8 @@ class Launcher:
 
     ======================================  ==================================================================
     ``name``                                the kernel's name, for messages
-    ``block``, or ``num_warps``             threads in a block; warps are counted in ``warp_size`` threads, the
-                                            warp size of ``target``, or 32
+    ``block``, or ``num_warps``             threads in a block, one of the two is needed; warps are counted in
+                                            ``warp_size`` threads, the warp size of ``target``, or 32
     ``cluster``, or ``num_ctas``            blocks in a cluster; the grid is then counted in clusters
     ``shared``                              bytes of dynamic shared memory
     ``global_scratch_size``, ``_align``     scratch memory for each block; its address follows the arguments
@@ -74,7 +74,14 @@ class Launcher:
         self.shared = int(read("shared", 0))
         warp_size = int(read("warp_size", None) or getattr(read("target", None), "warp_size", 32))
         block = read("block", None)
-        self.block: Dim3 = dim3(block, "block") if block is not None else (int(read("num_warps", 4)) * warp_size, 1, 1)
+        warps = read("num_warps", None)
+        if block is None and warps is None:
+            raise LaunchConfigError(
+                f"{self.name}: the metadata says neither block nor num_warps, so the size of a block is not known",
+                kernel=self.name,
+                axis="block",
+            )
+        self.block: Dim3 = dim3(block, "block") if block is not None else (int(warps) * warp_size, 1, 1)
         clusters = int(read("num_ctas", 1))
         cluster = read("cluster", None)
         self.cluster: Dim3 = dim3(cluster, "cluster") if cluster is not None else (clusters, 1, 1)
@@ -167,7 +174,7 @@ class Launcher:
     # ---- levels ----
 
     def _choose_level(self, level: str) -> None:
-        if level == "interpreted":
+        if level == "interpreted" or (level == "auto" and not _generated_in_background()):
             return
         from podium import _generated
 
@@ -309,3 +316,15 @@ def _driver(backend: str) -> Driver:
     from podium._active import driver_config
 
     return driver_config.get(backend)
+
+
+def _generated_in_background() -> bool:
+    """Tell whether a thread may build in the background; a subinterpreter cannot end while one does."""
+    try:
+        import _xxsubinterpreters as interpreters  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        try:
+            import _interpreters as interpreters  # type: ignore[import-not-found, no-redef, unused-ignore]
+        except ImportError:
+            return True
+    return bool(interpreters.get_current() == interpreters.get_main())

@@ -11,7 +11,7 @@ from podium.errors import LaunchConfigError, OutOfResourcesError
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["check_block", "check_features", "check_limits", "grid_error"]
+__all__ = ["check_block", "check_features", "check_limits", "find_device", "grid_error"]
 
 
 def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
@@ -27,6 +27,18 @@ def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
                 kernel=kernel,
                 axis=name,
             )
+
+
+def find_device(what: str, driver: Driver, index: int) -> Device:
+    """Return a device of a driver. Raises `LaunchConfigError` if there is no such device."""
+    devices = driver.devices()
+    if not 0 <= index < len(devices):
+        raise LaunchConfigError(
+            f"{what}: there is no device {index}; backend {driver.name!r} has {len(devices)}, counted from 0",
+            axis="device",
+            value=index,
+        )
+    return devices[index]
 
 
 def check_limits(kernel: str, device: Device, config: LaunchConfig) -> None:

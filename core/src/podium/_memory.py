@@ -18,6 +18,7 @@ from podium import _dlpack
 from podium._active import driver_config
 from podium._arrays import CPU, ArrayLocation, locate
 from podium._element_types import ElementType, element_type
+from podium._limits import find_device
 from podium.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Array", "asarray", "empty"]
 
 _ALIGNMENT = 256
+_MOST_AXES = 64  # as numpy has
 
 
 class Array:
@@ -34,12 +36,31 @@ class Array:
     `shape` counts elements along each axis, `dtype` is a spelling such as "fp32", `ptr` the address, `nbytes` the size.
     """
 
-    shape: tuple[int, ...]
-    dtype: str
-    device: int
-    driver: Driver
+    _shape: tuple[int, ...]
+    _device: int
+    _driver: Driver
     _element: ElementType
     _buffer: Buffer
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of elements along each axis."""
+        return self._shape
+
+    @property
+    def dtype(self) -> str:
+        """The element type, spelled as in signatures."""
+        return self._element.spelling
+
+    @property
+    def device(self) -> int:
+        """The index of the device that has the memory."""
+        return self._device
+
+    @property
+    def driver(self) -> Driver:
+        """The driver of that device."""
+        return self._driver
 
     @property
     def ptr(self) -> int:
@@ -157,14 +178,14 @@ def empty(
     """
     driver = driver or driver_config.resolve()
     element, axes = element_type(dtype), _shape(shape)
-    device = driver.current_device() if device is None else device
+    device = driver.current_device() if device is None else find_device("empty", driver, device).index
     size = math.prod(axes) * element.size
     buffer = driver.allocate(max(1, size), _ALIGNMENT, device, driver.current_stream(device))
     if driver.host_memory:
         array = _host_type(element.format or "H", axes).from_address(buffer.ptr)  # type: ignore[attr-defined]
     else:
         array = Array()
-    array.shape, array.dtype, array.device, array.driver = axes, element.spelling, device, driver
+    array._shape, array._device, array._driver = axes, device, driver
     array._element, array._buffer = element, buffer
     return array  # type: ignore[no-any-return]
 
@@ -201,8 +222,12 @@ def _from_bytes(
 
 def _shape(shape: int | Iterable[int]) -> tuple[int, ...]:
     axes = tuple(operator.index(each) for each in shape) if isinstance(shape, Iterable) else (operator.index(shape),)
+    if len(axes) > _MOST_AXES:
+        raise ArgumentValueError(f"A shape has at most {_MOST_AXES} axes, not {len(axes)}", argument="shape")
     if any(length < 0 for length in axes):
         raise ArgumentValueError(f"A shape has no negative lengths: {axes}", argument="shape", value=str(axes))
+    if math.prod(max(1, length) for length in axes) >= 1 << 59:  # times eight bytes is all that an address reaches
+        raise ArgumentValueError(f"No array can have the shape {axes}", argument="shape", value=str(axes))
     return axes
 
 

@@ -92,6 +92,11 @@ class Packer:
 
     def _check_array(self, slot: Slot, value: object, found: ArrayLocation) -> None:
         pointer = slot.parameter.type
+        if found.swapped:
+            raise slot.value_error(
+                value,
+                "the bytes of its elements are in the other order; convert them, array.astype(dtype.newbyteorder('='))",
+            )
         if self.contiguous and not found.contiguous:
             raise slot.value_error(
                 value,
@@ -103,8 +108,9 @@ class Packer:
                 value, "the array is read-only, and the kernel may write to it; declare the parameter const, or copy"
             )
         pointee = pointer.pointee.spelling if pointer.pointee is not None else "void"
-        if debugging() and found.element is not None and pointee != "void" and found.element != pointee:
-            raise slot.type_error(value, f"its elements are {found.element} (checked since debugging is on)")
+        if debugging() and found.typed and pointee != "void" and found.element != pointee:
+            elements = found.element or "of a type that podium has no name for"
+            raise slot.type_error(value, f"its elements are {elements} (checked since debugging is on)")
 
     def describe(self, packed: Packed, args: Sequence[object]) -> tuple[ArgumentInfo, ...]:
         """Give what hooks may know of the arguments."""

@@ -46,13 +46,15 @@ class Options:
     ) -> Options:
         """Make options from what users write: a mapping of macros, paths, and the other fields by name.
 
-        A define of None or True is a macro without a value, one of False is left out.
+        A define of None or True is 1, as for a compiler's ``-DNAME``; one of False is left out.
         Raises TypeError for an option that does not exist and ValueError for a macro that is not a name.
         """
         known = set(Options.__dataclass_fields__)
         unknown = sorted(set(options) - known)
         if unknown:
             raise TypeError(f"Unknown compile option {unknown[0]!r}; the options are {', '.join(sorted(known))}")
+        if defines is not None and not isinstance(defines, Mapping):
+            raise TypeError(f"defines takes a mapping of macros to values, such as {{'TILE': 16}}, not {defines!r}")
         return Options(
             defines=tuple(
                 (_macro_name(name), _macro_value(name, value))
@@ -60,7 +62,7 @@ class Options:
                 if value is not False
             ),
             include_dirs=tuple(str(Path(each).absolute()) for each in _sequence(include_dirs, "include_dirs")),
-            flags=tuple(str(each) for each in _sequence(flags, "flags")),
+            flags=tuple(map(str, _sequence(flags, "flags"))),
             **options,  # type: ignore[arg-type]
         )
 
@@ -72,6 +74,9 @@ class Options:
 def _sequence(value: Sequence[str | Path], name: str) -> Sequence[str | Path]:
     if isinstance(value, (str, Path)):
         raise TypeError(f"{name} takes a list, not the single value {str(value)!r}")
+    for each in value:
+        if "\0" in str(each):
+            raise ValueError(f"{name} cannot have the character NUL in it: {str(each)!r}")
     return value
 
 
@@ -82,7 +87,7 @@ def _macro_name(name: str) -> str:
 
 
 def _macro_value(name: str, value: object) -> str:
-    text = "" if value is None or value is True else str(value)
+    text = "1" if value is None or value is True else str(value)  # what -DNAME means
     if "\n" in text or "\r" in text or "\0" in text:
         raise ValueError(f"The value of the macro {name} must be one line, not {text!r}")
     return text

@@ -72,11 +72,12 @@ def cache_dir() -> Path | None:
 
 def cache_size() -> int:
     """Return the most bytes that the disk cache may keep."""
-    text = os.environ.get("PODIUM_CACHE_SIZE", "").strip().upper() or "1G"
+    given = os.environ.get("PODIUM_CACHE_SIZE", "").strip()
+    text = given.upper() or "1G"
     digits = text.rstrip("KMGTB")
     scale = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}.get(text[len(digits) :].rstrip("B") or "B")
-    if not digits.isdigit() or scale is None:
-        raise SettingError("PODIUM_CACHE_SIZE", text, "a number of bytes such as 512M or 2G")
+    if not (digits.isascii() and digits.isdigit()) or scale is None:
+        raise SettingError("PODIUM_CACHE_SIZE", given, "a number of bytes such as 512M or 2G")
     return int(digits) << scale
 
 

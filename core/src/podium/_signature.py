@@ -96,7 +96,10 @@ class Type:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Type:
-    parsed, rest = _parse_prefix(text, text)
+    try:
+        parsed, rest = _parse_prefix(text, text)
+    except RecursionError:
+        raise _malformed(text[:40] + "...", "pointers, structs and arrays are too deep inside one another") from None
     if rest:
         raise _malformed(text, f"unexpected {rest!r}")
     return parsed

@@ -51,6 +51,7 @@ class _State(ctypes.Structure):
 
 
 _state = _State()
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_state))  # C reads it until the process ends, longer than this module lives
 _ids = itertools.count(1)
 _names: dict[int, str] = {}
 

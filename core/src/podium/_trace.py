@@ -15,6 +15,7 @@ from typing import IO
 
 from podium import _settings
 from podium._hooks import CompileEvent, LaunchEvent, LoadEvent, hooks
+from podium.errors import SettingError
 
 __all__ = ["Trace", "start_from_environment", "trace"]
 
@@ -132,5 +133,9 @@ def trace(path: str | Path) -> Trace:
 def start_from_environment() -> None:
     """Begin the trace that PODIUM_TRACE asks for, the first time that a launcher is made."""
     path = _settings.trace_file()
-    if path is not None:
+    if path is None:
+        return
+    try:
         atexit.register(Trace(path).start().stop)
+    except OSError as error:
+        raise SettingError("PODIUM_TRACE", str(path), f"a file that can be written ({error.strerror})") from None

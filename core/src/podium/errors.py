@@ -96,12 +96,9 @@ class UnknownBackendError(BackendError, LookupError):
     """A backend was named that no installed distribution provides."""
 
     def __init__(self, name: str, known: Sequence[str], suggestion: str | None = None) -> None:
-        hint = f" Did you mean {suggestion!r}?" if suggestion else ""
+        hint = f" Did you mean {suggestion!r}?" if suggestion else " Is the distribution that provides it installed?"
         installed = ", ".join(known) or "none"
-        super().__init__(
-            f"Unknown backend {name!r}.{hint} Installed: {installed}. "
-            f"Is its package installed? The usual name is podium-{name}: pip install podium-{name}"
-        )
+        super().__init__(f"Unknown backend {name!r}. Installed: {installed}.{hint}")
         self.name, self.known, self.suggestion = name, tuple(known), suggestion
 
 
@@ -122,9 +119,11 @@ class NoActiveBackendError(BackendError):
     def __init__(self, reasons: Mapping[str, tuple[str, str]]) -> None:
         if reasons:
             rows = "".join(f"\n  {name} ({distribution}): {reason}" for name, (distribution, reason) in reasons.items())
-            text = f"No active backend. Installed:{rows}\nMend one of these, or: pip install podium-cpu"
+            text = (
+                f"No active backend. Installed:{rows}\nMend one of these, or install podium-cpu, which runs everywhere"
+            )
         else:
-            text = "No backend is installed. Install one: pip install podium-cpu (or podium-nvidia, podium-amd)"
+            text = "No backend is installed. Install one; podium-cpu runs everywhere"
         super().__init__(text)
         self.reasons = dict(reasons)
 
@@ -259,6 +258,14 @@ class LaunchConfigError(PodiumError, ValueError):
     ) -> None:
         super().__init__(message)
         self.kernel, self.axis, self.value = kernel, axis, value
+
+    def of_kernel(self, kernel: str) -> LaunchConfigError:
+        """Return the error with the kernel's name in front, for a configuration made where the kernel is known."""
+        return (
+            self
+            if self.kernel
+            else LaunchConfigError(f"{kernel}: {self}", kernel=kernel, axis=self.axis, value=self.value)
+        )
 
 
 class OutOfResourcesError(LaunchConfigError):

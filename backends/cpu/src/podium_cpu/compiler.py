@@ -74,7 +74,10 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
 
 def _unit(program: Program, lines: EntryLines) -> str:
     source = program.source.lstrip("\ufeff")
-    return f"{_SOURCE_BEGINS}\n#line 1 {_quote(program.label)}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+    # Behind the dialect's headers, so that a macro such as T or size does not change them.
+    macros = "".join(f"#define {name} {value}\n" for name, value in program.options.defines)
+    source = f"{macros}#line 1 {_quote(program.label)}\n{source}"
+    return f"{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
 
 
 def _preprocess(compiler: HostCompiler, source: str, program: Program, flags: list[str]) -> str:
@@ -130,7 +133,6 @@ def _flags(program: Program, target: Target, compiler: HostCompiler) -> list[str
                 program=program.label,
                 target=str(target),
             )
-        flags.append(f"-D{name}={value}" if value else f"-D{name}")
     # Before the user's folders, where a vendor's headers of the same names may lie.
     flags.append(f"-I{os.path.join(INCLUDE, 'dialect')}")
     if program.path is not None:

@@ -35,8 +35,9 @@ def explain(error: CompileError, program: Program, lines: EntryLines, target: Ta
             parts.append(f"... and {len(errors) - _SHOWN} more errors, in the error's log")
     else:
         parts = [str(error)]
+    kernels = ", ".join(entry.name for entry in program.entries)
     return CompileError(
-        "\n".join([f"{program.label} does not compile for {target}:", *parts]),
+        "\n".join([f"{program.label} ({kernels}) does not compile for {target}:", *parts]),
         log=error.log,
         diagnostics=diagnostics,
         program=program.label,

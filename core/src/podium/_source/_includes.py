@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import re
 import stat
 from collections.abc import Iterator, Sequence
@@ -27,13 +28,25 @@ _INCLUDE = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 
+# Whether a header is there can change the output as well; and a macro may name one for an include elsewhere.
+_MENTION = re.compile(
+    r"""(?:__has_(?:include(?:_next)?|embed)[ \t]*\([ \t]*|^[ \t]*\#[ \t]*define[ \t]+\w+[ \t]+)
+    (?:"(?P<quoted>[^"\n]+)"|<(?P<angled>[^>\n]+)>)""",
+    re.MULTILINE | re.VERBOSE,
+)
+
 # Bounds on what a computed include, such as #include CONFIG, makes part of the result.
 _MOST_FILES = 20_000
 _MOST_BYTES = 1 << 29
 
 
-def scan_includes(source: str, path: str | None, include_dirs: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the headers that a source may include: each as it is spelled, with the SHA-256 of its content, sorted.
+def scan_includes(
+    source: str, path: str | None, include_dirs: Sequence[str], flags: Sequence[str] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return the headers that a source may include: where each was found, with the SHA-256 of its content, sorted.
+
+    Folders and files that compiler `flags` name (-I, -isystem, -iquote, -idirafter, -include), and those in the
+    variables CPATH, C_INCLUDE_PATH and CPLUS_INCLUDE_PATH, are searched as well.
 
     `path` is the file that the source came from, or None; then quoted includes are looked up in the working directory,
     where compilers take such text to be. Headers that are found in none of the folders belong to the toolchain, and are
@@ -43,8 +56,13 @@ def scan_includes(source: str, path: str | None, include_dirs: Sequence[str]) ->
     source (if it has a path) and below the include folders become part of the result, by their path there. That is
     bounded by 20 000 files and 512 MiB; beyond it, and for a header that cannot be read, `SourceError` is raised.
     """
-    scan = _Scan(tuple(map(os.fspath, include_dirs)))
-    scan.read(_Text(source, os.path.dirname(path or ""), path or "the source"))
+    named, forced = _of_flags(flags)
+    variables = (os.environ.get(name, "") for name in ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"))
+    searched = [folder for variable in variables for folder in variable.split(os.pathsep) if folder]
+    folder = os.path.dirname(path or "")
+    scan = _Scan((*map(os.fspath, include_dirs), *named, *searched), folder)
+    source = "".join(f'#include "{name}"\n' for name in forced) + source
+    scan.read(_Text(source, folder, path or "the source", "."))
     if scan.computed:
         roots = scan.include_dirs if path is None else (os.path.dirname(path) or ".", *scan.include_dirs)
         scan.everything(roots)
@@ -53,16 +71,17 @@ def scan_includes(source: str, path: str | None, include_dirs: Sequence[str]) ->
 
 @dataclass(frozen=True)
 class _Text:
-    """A text to look into, and the folder that its quoted includes start from."""
+    """A text to look into, the folder that its quoted includes start from, and how that folder was reached."""
 
     text: str
     folder: str
     label: str
+    reached: str
 
 
 class _Scan:
-    def __init__(self, include_dirs: tuple[str, ...]) -> None:
-        self.include_dirs = include_dirs
+    def __init__(self, include_dirs: tuple[str, ...], source_folder: str) -> None:
+        self.include_dirs, self.source_folder = include_dirs, source_folder
         self.found: set[tuple[str, str]] = set()
         self.computed: str | None = None
         self._hashes: dict[str, str] = {}
@@ -106,22 +125,35 @@ class _Scan:
             for match in _INCLUDE.finditer(view)
             if not match["computed"]
         }
+        spelled |= {
+            (match["quoted"] or match["angled"], match["quoted"] is not None, True)
+            for match in _MENTION.finditer(plain)
+        }
         for name, is_quoted, is_next in sorted(spelled):
-            for path in self._candidates(name, source.folder if is_quoted else None, is_next):
-                data = self._enter(name, path)
+            for place, path in self._candidates(name, source if is_quoted else None, is_next):
+                found_as = posixpath.normpath(f"{place or '.'}/{name}")
+                data = self._enter(found_as, path)
                 if data is not None:
-                    yield _Text(data.decode("latin-1"), os.path.dirname(path), path)
+                    yield _Text(data.decode("latin-1"), os.path.dirname(path), path, posixpath.dirname(found_as))
 
-    def _candidates(self, name: str, folder: str | None, is_next: bool) -> list[str]:
-        """Return the files that a compiler may take.
+    def _candidates(self, name: str, includer: _Text | None, is_next: bool) -> list[tuple[str, str]]:
+        """Return the files that a compiler may take, each with the place where it was found.
 
         That is the first there is in the include folders, all of them for include_next, and for a quoted name also the
-        one beside the includer: a compiler that is given the text alone does not look there.
+        one beside the includer and the one beside the source: a compiler that is given the text alone does not look
+        there. Places are "." for the source's folder and the number of an include folder, so that they do not depend
+        on where the folders are.
         """
-        found = [path for path in (os.path.join(each, name) for each in self.include_dirs) if _regular(path)]
+        found = [
+            (str(number), path)
+            for number, path in enumerate(os.path.join(each, name) for each in self.include_dirs)
+            if _regular(path)
+        ]
         chosen = found if is_next else found[:1]
-        if folder is not None and _regular(beside := os.path.join(folder, name)):
-            chosen = [beside, *chosen]
+        if includer is not None:
+            for place, folder in ((includer.reached, includer.folder), (".", self.source_folder)):
+                if _regular(beside := os.path.join(folder, name)):
+                    chosen = [(place, beside), *chosen]
         return chosen
 
     def _enter(self, name: str, path: str) -> bytes | None:
@@ -139,6 +171,23 @@ class _Scan:
             return None
         self._seen.add(identity)
         return data
+
+
+_FOLDER_FLAGS = ("-isystem", "-iquote", "-idirafter", "-I")
+
+
+def _of_flags(flags: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the include folders and the files to include first that a compiler's flags name."""
+    folders: list[str] = []
+    files: list[str] = []
+    pending = iter(flags)
+    for flag in pending:
+        for option in ("-include", *_FOLDER_FLAGS):
+            if flag.startswith(option):
+                value = (flag[len(option) :] or next(pending, "")).lstrip("=")
+                (folders if option in _FOLDER_FLAGS else files).append(value)
+                break
+    return [each for each in folders if each], [each for each in files if each]
 
 
 def _below(root: str) -> Iterator[str]:

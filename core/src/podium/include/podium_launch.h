@@ -149,11 +149,13 @@ PODIUM_UNUSED static int podium_locate(struct podium_call *call, int index, PyOb
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 
-/* The exchange tables of the array types seen last, NULL for a type without one. A type is kept alive by its row. */
+/* What the array types seen last can do: an exchange table or NULL, and whether a buffer of theirs is an array. numpy's
+ * integers are buffers as well, but as an argument they are addresses. A type is kept alive by its row. */
 #define PODIUM_ARRAY_TYPES 16
-static struct {
+static struct podium_array_type {
     PyTypeObject *type;
     const struct podium_exchange *exchange;
+    int is_buffer;
 } podium_array_types[PODIUM_ARRAY_TYPES];
 static unsigned podium_array_type_count; /* how many were entered, ever */
 
@@ -169,17 +171,30 @@ static const struct podium_exchange *podium_find_exchange(PyTypeObject *type) {
     return exchange;
 }
 
-static const struct podium_exchange *podium_exchange_of(PyTypeObject *type) {
+static int podium_has(PyTypeObject *type, const char *name) {
+    PyObject *attribute = PyObject_GetAttrString((PyObject *)type, name);
+    if (attribute == NULL) PyErr_Clear();
+    Py_DecRef(attribute);
+    return attribute != NULL;
+}
+
+/* Return a copy of the type's row: the row itself may be given to another type by code that a call runs. */
+static struct podium_array_type podium_array_type_of(PyTypeObject *type) {
     for (int row = 0; row < PODIUM_ARRAY_TYPES; row++)
-        if (podium_array_types[row].type == type) return podium_array_types[row].exchange;
-    const struct podium_exchange *exchange = podium_find_exchange(type);
+        if (podium_array_types[row].type == type) return podium_array_types[row];
+    struct podium_array_type made = {type, podium_find_exchange(type),
+                                     !podium_has(type, "__index__") || podium_has(type, "__dlpack__")};
     unsigned row = podium_array_type_count++ % PODIUM_ARRAY_TYPES;
     PyTypeObject *old = podium_array_types[row].type;
     Py_IncRef((PyObject *)type);
-    podium_array_types[row].type = type;
-    podium_array_types[row].exchange = exchange;
+    podium_array_types[row] = made;
     Py_DecRef((PyObject *)old); /* last, since it may run other code */
-    return exchange;
+    return made;
+}
+
+/* Whether a buffer's elements are plain data: no Python references, no bare pointer, no byte order of their own. */
+PODIUM_UNUSED static int podium_is_plain(const char *format) {
+    return format == NULL || strpbrk(format, "OP>!") == NULL;
 }
 
 /* Whether the strides of a tensor, in elements, are those of C order; an axis of length 1 may have any. */
@@ -209,7 +224,8 @@ PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyO
         }
         return 0;
     }
-    const struct podium_exchange *exchange = podium_exchange_of(PODIUM_TYPE(value));
+    const struct podium_array_type type = podium_array_type_of(PODIUM_TYPE(value));
+    const struct podium_exchange *exchange = type.exchange;
     if (exchange != NULL) {
         struct podium_tensor tensor;
         if (exchange->tensor_from_object(value, &tensor) != 0) {
@@ -230,9 +246,9 @@ PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyO
 #if PODIUM_HOST_MEMORY
     Py_buffer *buffer = &call->buffer[call->buffers];
     int layout = call->launcher->contiguous ? PyBUF_C_CONTIGUOUS : PyBUF_STRIDES;
-    if (PyObject_GetBuffer(value, buffer, layout | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) == 0) {
+    if (type.is_buffer && PyObject_GetBuffer(value, buffer, layout | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) == 0) {
         call->buffers++; /* released after the launch, so that nobody resizes the memory under it */
-        if (buffer->format == NULL || strpbrk(buffer->format, "OP") == NULL) { /* neither references nor a bare pointer */
+        if (podium_is_plain(buffer->format)) {
             *out = (uint64_t)(uintptr_t)buffer->buf;
             podium_on_device(call, 0);
             return 0;

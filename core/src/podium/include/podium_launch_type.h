@@ -93,7 +93,7 @@ static PyObject *podium_launch_new(PyTypeObject *type, PyObject *arguments, PyOb
     *(void **)&allocate = PyType_GetSlot(type, Py_tp_alloc);
     struct podium_launch *self = (struct podium_launch *)allocate(type, 0);
     if (self == NULL) return NULL;
-    self->call = podium_launch_call;
+    self->call = podium_cleared_call;
     for (int index = 0; index < 3; index++) Py_IncRef(item[index]);
     self->launcher = (struct podium_launcher *)item[0];
     self->prepare = item[1];
@@ -116,6 +116,7 @@ static PyObject *podium_launch_new(PyTypeObject *type, PyObject *arguments, PyOb
     }
     self->shape.flags = (uint32_t)flags;
     self->epoch = self->launcher->epoch;
+    self->call = podium_launch_call;
     return (PyObject *)self;
 }
 

@@ -66,7 +66,7 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
     *(void **)&allocate = PyType_GetSlot(type, Py_tp_alloc);
     struct podium_launcher *self = (struct podium_launcher *)allocate(type, 0);
     if (self == NULL) return NULL;
-    self->call = podium_launcher_call;
+    self->call = podium_cleared_call; /* until it is whole: reading the owner's attributes runs other code */
     Py_IncRef(owner);
     self->owner = owner;
     uint64_t state = 0, flags = 0, scale = 1, contiguous = 0;
@@ -88,6 +88,7 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
     self->shape.flags = (uint32_t)flags;
     self->grid_scale = (uint32_t)scale;
     self->contiguous = contiguous != 0;
+    self->call = podium_launcher_call;
     return (PyObject *)self;
 }
 

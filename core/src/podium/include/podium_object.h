@@ -7,7 +7,7 @@
 /* What the garbage collector has taken apart can still be reached from another finalizer; it must not crash. */
 static PyObject *podium_cleared_call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
     (void)callable, (void)args, (void)flags, (void)keywords;
-    PyErr_SetString(PyExc_SystemError, "podium: this launcher has been taken apart by the garbage collector");
+    PyErr_SetString(PyExc_SystemError, "podium: this launcher is not whole: it is being made, or was taken apart by the garbage collector");
     return NULL;
 }
 
