@@ -183,7 +183,7 @@ class Binding:
 
     def _compile_again(self, target: Target, error: LoadError) -> ObjectCode:
         """Compile anew, once, what may be damaged in the cache; raise the error if the code did not come from there."""
-        if not self.kernel.discard(target, self.driver, str(error)):
+        if not self.kernel._discard(target, self.driver, str(error)):
             raise error
         code = self._codes[target] = self.kernel.compile(target, self.driver)
         return code
@@ -194,7 +194,7 @@ class Binding:
         try:
             return self.driver.load(code, name, device.index)
         except LoadError as error:
-            if not self.kernel.discard(device.target, self.driver, str(error)):
+            if not self.kernel._discard(device.target, self.driver, str(error)):
                 raise
         code = self._codes[device.target] = self.kernel.compile(device.target, self.driver)
         return self.driver.load(code, name, device.index)

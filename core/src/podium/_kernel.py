@@ -238,7 +238,7 @@ class Kernel:
             driver = driver_config.get(target.backend) if target is not None else driver_config.resolve()
         return compile_program(driver, self.declaration.program, target or driver.default_target())
 
-    def discard(self, target: Target, driver: Driver, reason: str) -> bool:
+    def _discard(self, target: Target, driver: Driver, reason: str) -> bool:
         """Remove the kernel's code for a target from the cache; tell whether it was there."""
         from podium._compile import discard_program
 

@@ -43,14 +43,16 @@ class Report:
 
     @property
     def healthy(self) -> bool:
-        """Whether there is a backend to use, and no trial launch failed."""
-        return self.choice.backend is not None and all(trial.outcome != "failed" for trial in self.trials or ())
+        """Whether there is a backend to use that can compile something, and no trial launch failed."""
+        chosen = next((each for each in self.backends if each.name == self.choice.backend), None)
+        compiles = chosen is not None and any(answer.error is None for answer in (chosen.toolchains or {}).values())
+        return compiles and all(trial.outcome != "failed" for trial in self.trials or ())
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as what JSON can hold. These keys stay; others may come.
 
         ========================  ==============================================================================
-        ``healthy``               whether there is a backend to use and no trial launch failed
+        ``healthy``               whether there is a backend to use that can compile, and no trial launch failed
         ``podium``                podium's version
         ``python``                ``version``, ``implementation``, ``executable``, ``system``
         ``choice``                ``backend``, the name of the chosen one or null, and ``why``
