@@ -21,7 +21,7 @@ import podium
 from podium import _arrays, _state
 from podium._arrays import is_address, locate
 from podium.errors import ArgumentTypeError, ArgumentValueError, ArrayDeviceError
-from podium.testing import FakeArray
+from podium.testing import FakeArray, FakeDriver
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +94,15 @@ def test_what_is_no_array(device: Pair, host: Pair, value: object) -> None:
         assert "podium.asarray" in failure.message
     if not isinstance(value, numpy.generic):  # those have a buffer, which a host kernel could read
         assert host.same(value).kind is ArgumentTypeError
+
+
+@pytest.mark.parametrize("kind", [numpy.uint64, numpy.int64, numpy.uintp, numpy.intp, numpy.int32, numpy.uint8])
+def test_integers_of_numpy_are_addresses_on_the_host(host: Pair, const_host: Pair, kind: Any) -> None:
+    """ARG-07: numpy's integers have buffers of their own, and yet are addresses where kernels reach host memory."""
+    for both in (host, const_host):
+        assert address_of(both.same(kind(64))) == 64
+        assert address_of(both.same(kind(0))) == 0
+        assert address_of(both.same(numpy.zeros((), kind))) > 64  # an array without axes is an array
 
 
 # ---- DLPack ----
@@ -347,6 +356,60 @@ def test_a_buffer_is_held_during_the_launch_only(host: Pair) -> None:
     value.extend(b"more")
 
 
+def swapped(dtype: str) -> str:
+    """Spell a type with the bytes in the order that this machine does not have."""
+    return (">" if sys.byteorder == "little" else "<") + dtype
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i2", "u8", "c8", "U1", "f4,i2"])
+@pytest.mark.parametrize("pointee", ["fp32", "void"])
+def test_swapped_bytes_are_refused(dtype: str, pointee: str) -> None:
+    """ARG-13: elements whose bytes are in the other order are refused always, and the cure is told and works."""
+    both = Pair({"x": f"*{pointee}"}, host_driver_class()(), contiguous=True)
+    value = numpy.zeros(3, ",".join(map(swapped, dtype.split(","))))
+    failure = both.same(value)
+    assert isinstance(failure, Failure) and failure.kind is ArgumentValueError
+    assert "in the other order" in failure.message and "array.astype(dtype.newbyteorder('='))" in failure.message
+    cured = value.astype(value.dtype.newbyteorder("="))
+    assert address_of(both.same(cured)) == cured.__array_interface__["data"][0]
+
+
+def test_bytes_have_no_order(host: Pair) -> None:
+    """Elements of one byte are the same in either order, and a letter in a field's name is no mark."""
+    for value in (numpy.zeros(3, swapped("u1")), numpy.zeros(3, swapped("i1")), numpy.zeros(3, [("a>b!<", "f4")])):
+        assert address_of(host.same(value)) == value.__array_interface__["data"][0]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes cannot have __buffer__ before Python 3.12")
+def test_a_buffer_that_is_made_anew_lives_as_long_as_the_launch(host: Pair) -> None:
+    """LIF-01: memory that __buffer__ hands out for this one call is what the kernel gets, and is alive while it runs."""
+    handed_out: list[tuple[int, weakref.ref[Any]]] = []
+
+    class Fresh:
+        def __buffer__(self, flags: int) -> memoryview:
+            memory = numpy.arange(1000, dtype="f4")
+            handed_out.append((memory.__array_interface__["data"][0], weakref.ref(memory)))
+            return memoryview(memory)
+
+    alive: list[list[int]] = []
+    passed: list[int] = []
+
+    def look(event: podium.LaunchEvent) -> None:
+        gc.collect()
+        alive.append([address for address, memory in handed_out if memory() is not None])
+        passed.append(event.arguments[0].address or 0)
+
+    podium.hooks.enter.add(look)
+    for launcher in host.launchers.values():
+        handed_out.clear()
+        launcher(1, 1, 1, 0, host.function, Fresh())
+        gc.collect()
+        assert all(memory() is None for _, memory in handed_out)
+    podium.hooks.enter.clear()
+    assert len(passed) == 2
+    assert all(address in addresses for address, addresses in zip(passed, alive))
+
+
 # ---- The exchange table ----
 
 
@@ -482,6 +545,19 @@ def test_element_types_of_the_cuda_array_interface(typestr: str, element: str | 
     assert located(interface(typestr=typestr)).element == element
 
 
+def test_swapped_bytes_in_the_cuda_array_interface() -> None:
+    """ARG-13: the interface tells the order of the bytes; the other one is refused, and single bytes have none."""
+
+    class Reaching(FakeDriver):
+        dlpack_devices = frozenset({2})
+
+    both = Pair({"x": "*fp32"}, Reaching())
+    failure = both.same(interface(typestr=swapped("f4")))
+    assert isinstance(failure, Failure) and failure.kind is ArgumentValueError and "other order" in failure.message
+    for fine in ("<f4" if sys.byteorder == "little" else ">f4", swapped("u1"), "|u1"):
+        assert address_of(both.same(interface(typestr=fine))) == 0x700
+
+
 def test_the_cuda_array_interface_where_cuda_is_not_reached(device: Pair) -> None:
     """ARG-11: memory of CUDA is another device's for a backend that is not CUDA's."""
     failure = device.same(interface())
@@ -518,6 +594,19 @@ def test_debugging_checks_element_types(dtype: str, spelling: str) -> None:
             else:
                 assert outcome.kind is ArgumentTypeError
                 assert f"its elements are {spelling}" in outcome.message
+
+
+@pytest.mark.parametrize("dtype", ["U1", "longdouble", "S3", "f4,i4"])
+def test_debugging_refuses_elements_without_a_name(dtype: str) -> None:
+    """ARG-13: elements that are none of podium's types are not those that a kernel declares; void takes them."""
+    driver, value = host_driver_class()(), numpy.zeros(3, dtype)
+    both = Pair({"x": "*fp32"}, driver)
+    assert address_of(both.same(value)) == value.__array_interface__["data"][0]
+    with podium.debugging():
+        failure = both.same(value)
+        assert isinstance(failure, Failure) and failure.kind is ArgumentTypeError
+        assert "its elements are of a type that podium has no name for" in failure.message
+        assert address_of(Pair({"x": "*void"}, driver).same(value)) == value.__array_interface__["data"][0]
 
 
 def test_debugging_knows_elements_of_dlpack() -> None:

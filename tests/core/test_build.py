@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import podium
 import podium._build as build
 from podium._build import HostCompiler, parse_diagnostics
 from podium.errors import CompileError, ToolchainError
@@ -421,3 +423,56 @@ def test_importing_is_light() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+TRUNCATING = """
+    import subprocess
+    real = {real!r}
+    if subprocess.run([real, *sys.argv[1:]]).returncode:
+        sys.exit(1)
+    with open(output, "rb+") as file:
+        if file.read(4) == bytes([127]) + b"ELF":
+            file.truncate({keep})
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the libraries of this system are not ELF files")
+@pytest.mark.parametrize("keep", ["os.path.getsize(output) - 1", "os.path.getsize(output) // 2", "80", "40", "4"])
+@pytest.mark.parametrize(("language", "variable", "real"), [("c", "CC", "cc"), ("c++", "CXX", "c++")])
+def test_output_that_was_cut_off(
+    language: build.Language, variable: str, real: str, keep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CAC-12: a linker that left a part of its output and said nothing is trouble; the temporary folder is named."""
+    if (path := shutil.which(real)) is None:
+        pytest.skip(f"this machine has no {real}")
+    body = textwrap.dedent(TRUNCATING).format(real=path, keep=keep)
+    monkeypatch.setenv(variable, str(fake(tmp_path / "bin", "cutter", body)))
+    with pytest.raises(
+        ToolchainError, match=r"only a part of its output, \d+ bytes.*folder of temporary files.*TMPDIR"
+    ):
+        HostCompiler.find(language).compile({"add.c": ADD}, "add.c")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the libraries of this system are not ELF files")
+def test_cut_output_enters_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CAC-12: neither a launcher nor a kernel is kept of a build whose output was cut off; a later build works."""
+    cpu = pytest.importorskip("podium_cpu.driver", reason="the CPU backend is not installed")
+    if shutil.which("cc") is None or shutil.which("c++") is None:
+        pytest.skip("this machine has no C and C++ compiler")
+    keep = "os.path.getsize(output) // 2"
+    for variable, real in (("CC", "cc"), ("CXX", "c++")):
+        body = textwrap.dedent(TRUNCATING).format(real=shutil.which(real), keep=keep)
+        monkeypatch.setenv(variable, str(fake(tmp_path / variable, f"{real}-cutter", body)))
+    driver = cpu.CpuDriver()
+    source = "__global__ void cut(int* p) { *p = 42; }"
+    out = (ctypes.c_int * 1)()
+    for level in ("interpreted", "generated"):
+        monkeypatch.setenv("PODIUM_LAUNCHER", level)
+        with pytest.raises(ToolchainError, match="only a part of its output"):
+            podium.kernel(source).binding(driver).get((1, 1))(out)
+    kept = [path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert kept and not any(b"\x7fELF" in data for data in kept)
+    monkeypatch.delenv("CC")
+    monkeypatch.delenv("CXX")
+    podium.kernel(source).binding(driver).get((1, 1))(out)
+    assert out[0] == 42

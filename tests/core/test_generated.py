@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import importlib.util
 import os
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import podium
 from podium import _build, _generated
 from podium._cache import default_cache
 from podium._extension import INCLUDE_DIR
+from podium._launch import Launch
 from podium._launcher_source import launcher_source
 from podium.errors import CompileError, LaunchError, PodiumWarning, ToolchainError
 from podium.testing import FakeArray, FakeDriver
@@ -594,8 +597,6 @@ def test_the_interpreter_ends_while_a_build_runs(tmp_path: Path, monkeypatch: py
 
 def test_a_function_is_asked_for_once(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """CTX-04: the C object asks Python for a device's function once, errors in between or not, and anew after unload()."""
-    from podium._launch import Launch
-
     monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
     asked: list[int] = []
     original = Launch.prepare
@@ -618,3 +619,116 @@ def test_a_function_is_asked_for_once(fake: FakeDriver, monkeypatch: pytest.Monk
     for device in (1, 1, 0, 0):
         launch(FakeArray(64, device), 1)
     assert asked == [0, 1, 1, 0]
+
+
+# ---- Other interpreters ----
+
+SUBINTERPRETER = """
+    import sys, textwrap
+    try:
+        import _interpreters as interpreters
+        create = lambda: interpreters.create("legacy")
+        run = interpreters.exec
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+        create = lambda: interpreters.create(isolated=False)
+        run = interpreters.run_string
+    other = create()
+    failed = run(other, textwrap.dedent('''
+        import threading
+        import podium
+        from podium.testing import FakeDriver
+        class Counting(FakeDriver):
+            # Not through a callback of ctypes: before Python 3.12 those wait for the main interpreter, for ever.
+            def launch(self, *args):
+                self.launches.append(args)
+                return 0
+        driver = Counting()
+        podium.set_active(driver)
+        kernel = podium.kernel("__global__ void k(float* x, int n) {}", "k", signature="x: *fp32, n: i32")
+        for _ in range(3):
+            kernel[1, 1](4096, 7)
+        names = [each.name for each in threading.enumerate() if "podium" in each.name]
+        print(len(driver.launches), kernel.level, names, flush=True)
+    '''))
+    if failed:
+        sys.exit(str(failed))
+    interpreters.destroy(other)
+    print("destroyed", flush=True)
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("_interpreters") is None and importlib.util.find_spec("_xxsubinterpreters") is None,
+    reason="this Python has no interpreters beside the main one",
+)
+def test_a_subinterpreter_launches_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIF-02: beside the main interpreter nothing is built in the background, which would keep one from ending."""
+    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PODIUM_LAUNCHER", "auto")
+    command = [sys.executable, "-c", textwrap.dedent(SUBINTERPRETER)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout.splitlines()) == (0, ["3 interpreted []", "destroyed"]), run.stderr
+
+
+# ---- Objects that are not whole ----
+
+
+def found_by_the_collector(kind: type) -> list[Any]:
+    return [each for each in gc.get_objects() if type(each) is kind]
+
+
+@pytest.mark.parametrize(
+    "attribute", ["_encode", "_locate", "_launch", "_allocate_scratch", "_raise_status", "_flags", "_contiguous"]
+)
+def test_a_launcher_that_is_being_made_cannot_be_called(monkeypatch: pytest.MonkeyPatch, attribute: str) -> None:
+    """LIF-05: a half-made generated launcher, as the garbage collector shows it, raises when called; then it works."""
+    monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
+    driver = FakeDriver()
+    launcher = make_launcher(driver, "i32")
+    module: Any = launcher._build.module  # type: ignore[union-attr]
+    function = load(driver, launcher.signature)
+    before, refused = found_by_the_collector(module.Launcher), []
+
+    class Owner:
+        def __getattr__(self, name: str) -> Any:
+            if name == attribute:
+                for each in found_by_the_collector(module.Launcher):
+                    if not any(each is other for other in before):
+                        with pytest.raises(SystemError, match="not whole"):
+                            each(1, 1, 1, 0, function, 1)
+                        refused.append(name)
+            return getattr(launcher, name)
+
+    made = module.Launcher(Owner())
+    assert refused == [attribute] and driver.launches == []
+    made(1, 1, 1, 0, function, 1)
+    assert len(driver.launches) == 1
+
+
+@pytest.mark.parametrize("attribute", ["stream", "flags", "shared", "grid", "block", "cluster"])
+def test_a_launch_that_is_being_made_cannot_be_called(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, attribute: str
+) -> None:
+    """LIF-05: the same for a bound launch."""
+    monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
+    kernel = podium.kernel(SOURCE)
+    kernel.warm_up()
+    launcher, launch = kernel.binding().launcher, Launch(kernel.binding(), podium.LaunchConfig(1, 1))
+    module: Any = launcher._build.module  # type: ignore[union-attr]
+    before, refused = found_by_the_collector(module.Launch), []
+
+    class Config:
+        def __getattr__(self, name: str) -> Any:
+            if name == attribute:
+                for each in found_by_the_collector(module.Launch):
+                    if not any(each is other for other in before):
+                        with pytest.raises(SystemError, match="not whole"):
+                            each(None, 1)
+                        refused.append(name)
+            return getattr(launch, name)
+
+    made = module.Launch(launcher.generated, launch.prepare, launch.slow, Config())
+    assert refused == [attribute] and fake.launches == []
+    made(None, 1)
+    assert len(fake.launches) == 1

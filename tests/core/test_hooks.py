@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 from typing import Any
 
@@ -302,3 +306,70 @@ def test_without_hooks_nobody_is_asked(
     podium.hooks.enter.add(lambda event: None)
     launch(None, 1, 2.0)
     assert len(calls) == (2 if level == "interpreted" else 1)
+
+
+def test_hooks_that_come_while_others_go_are_seen(
+    fake: FakeDriver, launch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HKS-01: an exit hook removed at the moment at which an enter hook is added does not hide the new one."""
+    attend = _state.attend
+    seen: list[Any] = []
+    threads: list[threading.Thread] = []
+
+    def interrupted(reason: int, wanted: bool) -> None:
+        """Let another thread add a hook between the look at the chains and what comes of it."""
+        monkeypatch.setattr(_state, "attend", attend)
+        thread = threading.Thread(target=podium.hooks.enter.add, args=(seen.append,))
+        thread.start()
+        thread.join(0.5)  # it waits for this one to be done with, or is through at once
+        threads.append(thread)
+        attend(reason, wanted)
+
+    podium.hooks.exit.add(print)
+    monkeypatch.setattr(_state, "attend", interrupted)
+    podium.hooks.exit.remove(print)
+    for thread in threads:
+        thread.join()
+    launch(None, 1, 2.0)
+    assert len(threads) == 1 and len(seen) == 1
+    podium.hooks.enter.remove(seen.append)
+    assert not _state.attended()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_while_hooks_are_being_changed() -> None:
+    """ACT-06, HKS-01: a child forked while another thread adds a hook adds and removes its own, and does not hang."""
+    program = """
+        import os, signal, threading, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # it forks beside a thread: that is the point
+        import podium
+        from podium import _state
+        attend, inside, go_on = _state.attend, threading.Event(), threading.Event()
+
+        def blocked(reason, wanted):
+            inside.set()
+            go_on.wait()
+            attend(reason, wanted)
+
+        _state.attend = blocked
+        thread = threading.Thread(target=podium.hooks.enter.add, args=(print,))
+        thread.start()
+        inside.wait()
+        _state.attend = attend
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            podium.hooks.enter.clear()
+            podium.hooks.exit.add(repr)
+            assert _state.attended() & _state.HOOKS
+            podium.hooks.exit.remove(repr)
+            assert not _state.attended() & _state.HOOKS
+            os._exit(7)
+        status = os.waitpid(child, 0)[1]
+        go_on.set()
+        thread.join()
+        assert _state.attended() & _state.HOOKS
+        print(os.WEXITSTATUS(status) if os.WIFEXITED(status) else "hung")
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120)
+    assert (run.stdout.split(), run.stderr) == (["7"], "")

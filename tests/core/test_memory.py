@@ -18,7 +18,14 @@ from fake_launching import host_driver_class
 
 import podium
 from podium._element_types import element_type
-from podium.errors import ArgumentTypeError, ArgumentValueError, ArrayDeviceError, LaunchError, OutOfResourcesError
+from podium.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayDeviceError,
+    LaunchConfigError,
+    LaunchError,
+    OutOfResourcesError,
+)
 from podium.testing import FakeDriver
 
 DTYPES = {
@@ -156,6 +163,41 @@ def test_shapes_that_cannot_be(driver: FakeDriver) -> None:
             podium.empty(shape)  # type: ignore[arg-type]
     with pytest.raises(OutOfResourcesError):
         podium.empty(1 << 40)
+
+
+@pytest.mark.parametrize("shape", [(1,) * 65, (1 << 30,) * 3, 1 << 64, (0, 1 << 62), (1 << 63,), (1 << 59,), (2,) * 64])
+def test_shapes_that_no_address_reaches(driver: FakeDriver, shape: Any) -> None:
+    """Too many axes, or more elements than there are addresses, are errors of the shape, before memory is asked for."""
+    for dtype in ("i1", "fp32", "fp64"):
+        with pytest.raises(ArgumentValueError, match="at most 64 axes|No array can have the shape") as caught:
+            podium.empty(shape, dtype)
+        assert caught.value.argument == "shape"
+    assert podium.empty((1,) * 64).shape == (1,) * 64
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "device", "driver", "ptr", "size", "nbytes"])
+def test_what_an_array_is_cannot_be_changed(driver: FakeDriver, name: str) -> None:
+    """LIF-03: shape, type and place are those of the memory; with others a copy would read beyond its end."""
+    made = podium.asarray([1.0, 2.0])
+    before = getattr(made, name)
+    with pytest.raises(AttributeError):
+        setattr(made, name, before)
+    assert getattr(made, name) == before and made.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("index", [5, 2, -1])
+def test_devices_that_do_not_exist(driver: FakeDriver, index: int) -> None:
+    """CTX-04: memory for a device that is not there, or waiting for it, is an error that names the device."""
+    for call in (
+        lambda: podium.empty(3, device=index),
+        lambda: podium.asarray([1.0], device=index),
+        lambda: podium.synchronize(index),
+    ):
+        with pytest.raises(
+            LaunchConfigError, match=f"there is no device {index}; backend '{driver.name}' has 2"
+        ) as caught:
+            call()
+        assert (caught.value.axis, caught.value.value) == ("device", index)
 
 
 def test_elements_are_not_touched_one_by_one(driver: FakeDriver) -> None:

@@ -262,7 +262,8 @@ def _from_buffer(value: object) -> ArrayLocation | None:
         view = memoryview(value)  # type: ignore[arg-type]
     except (TypeError, BufferError, ValueError):
         return None
-    if "O" in re.sub(":[^:]*:", "", view.format or ""):  # references to Python objects; between colons are names
+    marks = re.sub(":[^:]*:", "", view.format or "")  # between colons are names
+    if "O" in marks:  # references to Python objects
         return None
     # The address is that of the view, which lives as long as the launch: the object may give other memory each time.
     buffer = _Buffer()
@@ -277,7 +278,7 @@ def _from_buffer(value: object) -> ArrayLocation | None:
         view.c_contiguous,
         view.readonly,
         view,
-        swapped=view.itemsize > 1 and any(mark in (view.format or "") for mark in _OTHER_BYTE_ORDER),
+        swapped=view.itemsize > 1 and any(mark in marks for mark in _OTHER_BYTE_ORDER),
     )
 
 
@@ -327,6 +328,7 @@ def _from_cuda_array_interface(value: object, interface: dict[str, Any]) -> Arra
             readonly=bool(readonly),
             owner=value,
             stream=None if stream is None else int(stream),
+            swapped=itemsize > 1 and typestr[0] in _OTHER_BYTE_ORDER,
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):  # not what the protocol says
         return None
@@ -337,5 +339,4 @@ def _from_cuda_array_interface(value: object, interface: dict[str, Any]) -> Arra
 def _typestr_element(typestr: str, itemsize: int) -> str | None:
     bits = 8 * itemsize
     names = {"b": "i1", "i": f"i{bits}", "u": f"u{bits}", "c": f"c{bits}", "f": _FLOAT_NAMES.get(bits)}
-    other_order = {"little": ">", "big": "<"}[sys.byteorder]
-    return None if typestr.startswith(other_order) and itemsize > 1 else names.get(typestr[1])
+    return None if typestr[0] in _OTHER_BYTE_ORDER and itemsize > 1 else names.get(typestr[1])

@@ -123,7 +123,7 @@ class Binding:
 
     def device(self, index: int) -> Device:
         """Return a device of the driver. Raises `LaunchConfigError` if there is no such device."""
-        return find_device(self.name, self.driver, index)
+        return find_device(self.name, self.driver, index, self.name)
 
     def code(self, target: Target) -> ObjectCode:
         """Return the kernel's code for a target, compiling it if need be."""
@@ -180,13 +180,6 @@ class Binding:
         for hook in hooks.load.functions():
             hook(LoadEvent(self.name, self.driver.name, device.index, time.perf_counter() - start, start))
         return function
-
-    def _compile_again(self, target: Target, error: LoadError) -> ObjectCode:
-        """Compile anew, once, what may be damaged in the cache; raise the error if the code did not come from there."""
-        if not self.kernel._discard(target, self.driver, str(error)):
-            raise error
-        code = self._codes[target] = self.kernel.compile(target, self.driver)
-        return code
 
     def _load_code(self, code: ObjectCode, device: Device) -> Function:
         """Load; what is damaged in the cache is compiled anew, once."""

@@ -32,8 +32,8 @@ class Launch:
         check_features(binding.name, binding.driver, config)
         self.binding, self.config, self.stream = binding, config, stream
         self._generated: Callable[..., None] | None = None
-        self._prepared: dict[int, int | None] = {}
-        self._epoch = binding.epoch
+        # The functions by device, and the epoch that they are of. A table of an older one may still be written to.
+        self._prepared: tuple[int, dict[int, int | None]] = (binding.epoch, {})
         self._variants: dict[tuple[int | None, int], Launch] = {}
 
     # what the generated Launch reads
@@ -67,11 +67,11 @@ class Launch:
 
         The stream is that of the launch: while it is being captured nothing can be loaded.
         """
-        if self._epoch != self.binding.epoch:
-            self._prepared.clear()
-            self._epoch = self.binding.epoch
-        if device in self._prepared:
-            return self._prepared[device]
+        epoch, prepared = self._prepared
+        if epoch != self.binding.epoch:
+            epoch, prepared = self._prepared = (self.binding.epoch, {})
+        if device in prepared:
+            return prepared[device]
         description = self.binding.device(device)
         check_limits(self.binding.name, description, self.config)
         handle = None
@@ -79,7 +79,7 @@ class Launch:
             function = self.binding.load(device, stream)
             check_block(self.binding.name, self.config, function.max_threads, "this kernel on this device")
             handle = function.handle
-        self._prepared[device] = handle
+        prepared[device] = handle
         return handle
 
     def _fits_in_c(self) -> bool:

@@ -29,12 +29,13 @@ def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
             )
 
 
-def find_device(what: str, driver: Driver, index: int) -> Device:
+def find_device(what: str, driver: Driver, index: int, kernel: str | None = None) -> Device:
     """Return a device of a driver. Raises `LaunchConfigError` if there is no such device."""
     devices = driver.devices()
     if not 0 <= index < len(devices):
         raise LaunchConfigError(
             f"{what}: there is no device {index}; backend {driver.name!r} has {len(devices)}, counted from 0",
+            kernel=kernel,
             axis="device",
             value=index,
         )

@@ -28,6 +28,7 @@ __all__ = ["MOST_ALIGNED", "Parameter", "Signature", "SignatureLike", "Type"]
 
 MOST_ALIGNED = 128
 """The largest alignment of a parameter in bytes; tensor maps, the most demanding ones known, ask for 64."""
+_DEEPEST = 64  # of pointers, structs and arrays in one another
 
 # kind and size in bytes; the alignment of a scalar is its size on every platform podium runs on
 _SCALARS = {
@@ -96,26 +97,25 @@ class Type:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Type:
-    try:
-        parsed, rest = _parse_prefix(text, text)
-    except RecursionError:
-        raise _malformed(text[:40] + "...", "pointers, structs and arrays are too deep inside one another") from None
+    parsed, rest = _parse_prefix(text, text)
     if rest:
         raise _malformed(text, f"unexpected {rest!r}")
     return parsed
 
 
-def _parse_prefix(text: str, whole: str) -> tuple[Type, str]:
+def _parse_prefix(text: str, whole: str, depth: int = 0) -> tuple[Type, str]:
     """Read one type off the front of `text`; return it and what follows."""
+    if depth > _DEEPEST:
+        raise _malformed(whole, f"more than {_DEEPEST} pointers, structs and arrays are inside one another")
     if text.startswith("*"):
         const = _is_const(text[1:])
-        pointee, rest = _parse_prefix(text[2:] if const else text[1:], whole)
+        pointee, rest = _parse_prefix(text[2:] if const else text[1:], whole, depth + 1)
         spelling = text[: len(text) - len(rest)]
         return Type(spelling, "pointer", 8, 8, const=const, pointee=pointee), rest
     if text.startswith("{"):
-        return _parse_struct(text, whole)
+        return _parse_struct(text, whole, depth)
     if match := re.match(r"\[(\d{1,9})x", text):
-        element, rest = _parse_prefix(text[match.end() :], whole)
+        element, rest = _parse_prefix(text[match.end() :], whole, depth + 1)
         if not rest.startswith("]"):
             raise _malformed(whole, "an array is spelled [4xfp32]")
         _require_member(element, whole)
@@ -147,11 +147,11 @@ def _is_const(text: str) -> bool:
     return text.startswith("k")
 
 
-def _parse_struct(text: str, whole: str) -> tuple[Type, str]:
+def _parse_struct(text: str, whole: str, depth: int) -> tuple[Type, str]:
     members: list[Type] = []
     rest = text[1:]
     while not rest.startswith("}"):
-        member, rest = _parse_prefix(rest, whole)
+        member, rest = _parse_prefix(rest, whole, depth + 1)
         _require_member(member, whole)
         members.append(member)
         if rest.startswith(","):
@@ -187,7 +187,8 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def _malformed(spelling: str, why: str) -> SignatureError:
-    return SignatureError(f"{spelling!r} is not a type: {why}", spelling=spelling)
+    shown = spelling if len(spelling) <= 200 else spelling[:200] + "..."
+    return SignatureError(f"{shown!r} is not a type: {why}", spelling=spelling)
 
 
 @dataclass(frozen=True)

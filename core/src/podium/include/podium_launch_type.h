@@ -22,13 +22,14 @@ struct podium_launch {
 
 /* Ask for the function of a device; 1 if the grid is empty. */
 static int podium_prepare(struct podium_launch *self, int device, uint64_t stream, uint64_t *function) {
+    uint64_t epoch = self->launcher->epoch; /* what is unloaded during the call, by another thread, is not kept */
     PyObject *found = podium_call_integers(self->prepare, 2, (uint64_t[]){(uint64_t)device, stream});
     if (found == NULL) return -1;
     int empty = found == Py_None;
     if (!empty) *function = PyLong_AsUnsignedLongLong(found);
     Py_DecRef(found);
     if (PyErr_Occurred()) return -1;
-    if (!empty && device < PODIUM_DEVICES) self->functions[device] = *function;
+    if (!empty && device < PODIUM_DEVICES && self->launcher->epoch == epoch) self->functions[device] = *function;
     return empty;
 }
 
