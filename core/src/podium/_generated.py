@@ -106,8 +106,11 @@ def _ensure_worker() -> None:
     if _worker is None or not _worker.is_alive():
         with _lock:
             if _worker is None or not _worker.is_alive():
-                _worker = threading.Thread(target=_work, name="podium-launcher-build", daemon=True)
-                _worker.start()
+                thread = threading.Thread(target=_work, name="podium-launcher-build", daemon=True)
+                # The interpreter may be ending, or the system may be out of threads: launches stay interpreted.
+                with contextlib.suppress(RuntimeError):
+                    thread.start()
+                    _worker = thread
 
 
 def _work() -> None:
