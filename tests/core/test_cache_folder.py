@@ -26,9 +26,10 @@ from cache_files import (
 )
 from platformdirs import user_cache_path
 
+from podium import _settings
 from podium._cache import Cache, default_cache, reset_cache
 from podium._cache_folder import check_folder, choose_folder
-from podium.errors import PodiumWarning
+from podium.errors import PodiumWarning, SettingError
 
 pytestmark = posix_only
 
@@ -401,3 +402,19 @@ def test_with_no_folder_at_all_the_cache_is_in_memory(home: Path, monkeypatch: p
     assert len(told) == 1
     cache.put(key_of("k"), b"x")
     assert (cache.get(key_of("k")), cache.info().mode) == (b"x", "memory")
+
+
+@pytest.mark.parametrize("text", ["lots", "\u00b2", "\u0663M", "-1", "1.5G", "1KM", "GB", "0x10", "1 2"])
+def test_a_size_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PODIUM_CACHE_SIZE takes digits and a unit; the error keeps the user's own spelling and says what it takes."""
+    monkeypatch.setenv("PODIUM_CACHE_SIZE", text)
+    with pytest.raises(SettingError, match="a number of bytes such as 512M or 2G") as caught:
+        _settings.cache_size()
+    assert f"PODIUM_CACHE_SIZE={text!r}" in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "size"), [("", 1 << 30), ("7", 7), ("5m", 5 << 20), ("2GB", 2 << 30), (" 3k ", 3072)])
+def test_sizes_in_every_spelling(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units are powers of 1024, in either case, with or without a B."""
+    monkeypatch.setenv("PODIUM_CACHE_SIZE", text)
+    assert _settings.cache_size() == size

@@ -20,7 +20,8 @@ from fake_launching import exchange, exchange_type, generated_modules
 
 import podium
 from podium import LaunchConfig, _state
-from podium.backend import Function, ObjectCode, Target
+from podium._cache import default_cache
+from podium.backend import Function, ObjectCode, Program, Target
 from podium.errors import (
     ArgumentCountError,
     ArgumentTypeError,
@@ -316,6 +317,25 @@ def test_errors_name_the_kernel_and_the_parameter(fake: FakeDriver, kernel: podi
         kernel[1, 1](1.5, 1)
 
 
+def test_grids_that_cannot_be_name_the_kernel(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """GRD-04: the error for a grid, a block or shared memory names the kernel, in the message and as an attribute."""
+    launch = kernel[1, 1]
+    attempts: list[Callable[[], object]] = [
+        lambda: kernel[-1, 1],
+        lambda: kernel[1, 0],
+        lambda: kernel[1, (1, 2.5)],
+        lambda: kernel[1],
+        lambda: launch(None, 1, shared=-1),
+        lambda: kernel[lambda arguments: -1, 1](None, 1),
+        lambda: kernel[1, 1](FakeArray(64, 5), 1),
+    ]
+    for attempt in attempts:
+        with pytest.raises(LaunchConfigError, match="^k: ") as caught:
+            attempt()
+        assert caught.value.kernel == "k"
+        assert str(caught.value).count("k: ") == 1
+
+
 # ---- What a kernel is ----
 
 
@@ -325,6 +345,89 @@ def test_declaring_costs_nothing_and_chooses_no_driver() -> None:
     assert (kernel.name, str(kernel.signature)) == ("k", "x: *fp32, n: i32")
     assert repr(kernel) and repr(kernel.module)
     assert podium.driver.chosen() is None
+
+
+def test_a_kernel_prints_its_name_once_it_is_known() -> None:
+    """The name stands in the text as soon as it was given or read; printing reads no source."""
+    assert "not read yet" in repr(podium.kernel(SOURCE)) and "kernel k " in repr(podium.kernel(SOURCE, "k"))
+    kernel = podium.kernel(SOURCE)
+    assert "not read yet" in repr(kernel) and "declaration" not in kernel.__dict__
+    assert kernel.name == "k" and "<podium kernel k of " in repr(kernel)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_kernels_and_modules_are_copied_and_pickled(fake: FakeDriver, level: str, again: Callable[[Any], Any]) -> None:
+    """TUN-01: a kernel that was used comes out of a pickle or a copy with all that was declared, and launches."""
+    kernel = podium.kernel(SOURCE, constants={"n": 5}, contiguous=False, defines={"A": 1})
+    kernel[1, 1](64)
+    template = podium.kernel("template <int N> __global__ void t(int* p) {}", "t<4>", signature="p: *u32")
+    for number, each in enumerate((kernel, template)):
+        copied = again(each)
+        assert copied is not each and repr(copied).startswith("<podium kernel")
+        copied[1, 1](64)
+        assert (copied.name, copied.signature, copied.metadata) == (each.name, each.signature, each.metadata)
+        assert copied.module.options == each.module.options
+        assert len(fake.launches) == number + 2 and len(last(fake).parameters) == 1
+    module = podium.module(SOURCE)
+    module["k"][1, 1](64, 1)
+    copied_module = again(module)
+    copied_module["k"][1, 1](64, 2)
+    assert copied_module.names == ("k",) and last(fake).parameters[1] == (2).to_bytes(4, "little")
+
+
+def test_kernels_travel_to_another_process(fake: FakeDriver, level: str, tmp_path: Path) -> None:
+    """TUN-01: another process unpickles kernels, also those of a file and of object code, and launches them."""
+    path = tmp_path / "k.cu"
+    path.write_text(SOURCE)
+    kernels: list[Any] = [podium.kernel(SOURCE), podium.kernel(path), podium.kernel(podium.kernel(SOURCE).compile())]
+    for each in kernels:
+        each[1, 1](None, 1)
+    pickled = pickle.dumps([*kernels, podium.module(path)])
+    path.unlink()  # the text has been read
+    (tmp_path / "pickled").write_bytes(pickled)
+    program = """
+        import pathlib, pickle, sys, podium
+        from podium.testing import FakeDriver
+        driver = FakeDriver()
+        podium.set_active(driver)
+        *kernels, module = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
+        for each in [*kernels, module["k"]]:
+            each[1, 1](64, 9)
+        print(len(driver.launches), {each.parameters[1][0] for each in driver.launches})
+    """
+    assert run_python(program, str(tmp_path / "pickled")).split() == ["4", "{9}"]
+
+
+@pytest.mark.parametrize("defines", [["A"], "A", [("A", 1)], {"A"}, 5])
+def test_defines_are_a_mapping(defines: Any) -> None:
+    """Macros that are no mapping are a type error that shows what is taken."""
+    with pytest.raises(TypeError, match="defines takes a mapping of macros to values, such as {'TILE': 16}"):
+        podium.kernel(SOURCE, defines=defines)
+
+
+@pytest.mark.parametrize("options", [{"flags": ["-O\0"]}, {"include_dirs": ["a\0"]}, {"defines": {"A": "\0"}}])
+def test_options_with_nul(options: dict[str, Any]) -> None:
+    """The character NUL ends a command's argument, so it is a value error where it was given, not later."""
+    with pytest.raises(ValueError, match="NUL|must be one line"):
+        podium.kernel(SOURCE, **options)
+
+
+def test_macros_among_the_flags_reach_the_parser(fake: FakeDriver, level: str) -> None:
+    """A macro in `flags` chooses the declaration that is read, as it does for the compiler; `defines` do the same."""
+    source = """
+    #ifdef WIDE
+    __global__ void k(double* x, long long n) {}
+    #else
+    __global__ void k(float* x, int n) {}
+    #endif
+    """
+    forms: list[dict[str, Any]] = [{"flags": ["-DWIDE"]}, {"flags": ["-DWIDE=1"]}, {"defines": {"WIDE": None}}]
+    for options in forms:
+        assert str(podium.kernel(source, **options).signature) == "x: *fp64, n: i64"
+    source = "__global__ void k(T* x) {}"
+    assert str(podium.kernel(source, flags=["-g", "-DT=double"]).signature) == "x: *fp64"
+    assert str(podium.kernel(source, flags=["-DT=unsigned"]).signature) == "x: *u32"
+    assert str(podium.kernel(source, flags=["-DTT=double"]).signature) != "x: *fp64"
 
 
 def test_a_kernel_is_not_called_without_a_grid(kernel: podium.Kernel) -> None:
@@ -384,6 +487,20 @@ def test_the_low_level_launcher_of_a_kernel(fake: FakeDriver, kernel: podium.Ker
     assert (last(fake).grid, last(fake).stream) == ((2, 3, 4), 9)
     assert kernel.run is kernel.run
     assert len(fake.loaded) == 1
+
+
+def test_the_function_is_that_of_the_driver_of_run(level: str) -> None:
+    """CTX-07: `run` and `function` go together: both stay with the driver on which `run` was made."""
+    first, second = FakeDriver(), FakeDriver()
+    kernel = podium.kernel(SOURCE)
+    with podium.use(first):
+        run = kernel.run
+        assert kernel.function in first.loaded
+    with podium.use(second):
+        assert kernel.run is run
+        kernel.run(1, 1, 1, 0, kernel.function, None, 1)
+        assert kernel.function in first.loaded
+    assert (len(first.launches), len(second.launches), second.loaded) == (1, 0, {})
 
 
 # ---- Compiling and loading ----
@@ -472,6 +589,73 @@ def test_unloading_and_launching_again(fake: FakeDriver, kernel: podium.Kernel) 
     assert len(fake.loaded) == 2
 
 
+class Loaded(int):
+    """A device's number that knows whether what was loaded there, this one time, still is."""
+
+    live = True
+
+
+class Watched(FakeDriver):
+    """A driver that calls back before it unloads, and counts the launches of what was unloaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_unload: Callable[[], object] = lambda: None
+        self.stale = 0
+
+    def load(self, code: ObjectCode, name: str, device: int) -> Function:
+        return super().load(code, name, Loaded(device))
+
+    def unload(self, function: Function, device: int) -> None:
+        self.before_unload()
+        self.loaded[function.handle][1].live = False  # type: ignore[attr-defined]
+        super().unload(function, device)
+
+    def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
+        self.stale += not device.live  # type: ignore[attr-defined]
+        return super()._record(name, device, shape, stream, values)
+
+
+def test_a_launch_while_its_code_is_being_unloaded(level: str) -> None:
+    """LIF-04: a kept launch that is called in the middle of unload() loads anew, and keeps the new function."""
+    driver = Watched()
+    kernel = podium.kernel(SOURCE)
+    launch = kernel.binding(driver).get((1, 1))
+    launch(None, 1)
+    launch(None, 1)
+    driver.before_unload = lambda: launch(None, 1)
+    kernel.unload()
+    assert driver.unloaded == ["k"] and len(driver.loaded) == 1
+    driver.before_unload = lambda: None
+    launch(None, 1)
+    kernel.binding(driver).get((1, 1))(None, 1)
+    assert (len(driver.launches), driver.stale, len(driver.loaded)) == (5, 0, 1)
+    kernel.unload()
+    assert driver.loaded == {} and driver.unloaded == ["k", "k"]
+
+
+def test_an_unload_while_a_launch_looks_its_function_up(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIF-04: a function that is released while a launch has just found it is not kept for the next one."""
+    driver = Watched()
+    kernel = podium.kernel(SOURCE)
+    binding = kernel.binding(driver)
+    launch, load = binding.get((1, 1)), binding.load
+
+    def interrupted(device: int, stream: int | None = None) -> Function:
+        function = load(device, stream)
+        monkeypatch.setattr(binding, "load", load)
+        kernel.unload()  # as other threads do, of which one then launches
+        launch(None, 1)
+        return function
+
+    monkeypatch.setattr(binding, "load", interrupted)
+    launch(None, 1)
+    assert len(driver.launches) == 2 and driver.stale == 1  # the one that was under way
+    launch(None, 1)
+    launch(None, 1)
+    assert (len(driver.launches), driver.stale, len(driver.loaded)) == (4, 1, 1)
+
+
 def test_a_dropped_kernel_is_unloaded_once(fake: FakeDriver, level: str) -> None:
     """LIF-04: when a kernel dies its code is released on every device, once; a kept launch keeps it alive."""
     kernel = podium.kernel(SOURCE)
@@ -558,6 +742,113 @@ def test_object_code_of_a_warm_process_needs_no_parser(level: str, tmp_path: Pat
     """
     assert run_python(program).split()[2] == "1"
     assert run_python(program).split() == ["0", "False", "1"]
+
+
+class Picky(FakeDriver):
+    """A driver that does not load the codes that it was told to refuse."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused, self.attempts = 0, 0
+
+    def load(self, code: ObjectCode, name: str, device: int) -> Function:
+        self.attempts += 1
+        if self.refused:
+            self.refused -= 1
+            code = ObjectCode(b"broken", code.format, code.target, code.entries)
+        return super().load(code, name, device)
+
+
+def quarantined() -> list[str]:
+    folder = default_cache().folder
+    assert folder is not None
+    return [path.read_text() for path in folder.rglob("quarantine/*.txt") if "the code is broken" in path.read_text()]
+
+
+@pytest.fixture
+def picky(level: str, cold_builds: None) -> Picky:
+    """A picky driver, whose code for SOURCE is in an otherwise empty cache."""
+    driver = Picky()
+    podium.kernel(SOURCE).compile(driver=driver)
+    assert len(driver.compiled) == 1
+    return driver
+
+
+def test_cached_code_that_does_not_load_is_compiled_again(picky: Picky) -> None:
+    """CAC-12: what the cache has and the driver does not load is set aside, compiled anew exactly once, and works."""
+    picky.refused = 1
+    launch = podium.kernel(SOURCE).binding(picky).get((1, 1))
+    launch(None, 1)
+    launch(FakeArray(64, 1), 1)
+    assert (len(picky.launches), len(picky.compiled), picky.attempts) == (2, 2, 3)
+    assert len(quarantined()) == 1
+    podium.kernel(SOURCE).binding(picky).get((1, 1))(None, 1)  # what was compiled anew is in the cache
+    assert len(picky.compiled) == 2
+
+
+def test_the_code_that_was_compiled_again_is_kept(picky: Picky) -> None:
+    """CAC-12: a kernel keeps the new code, for other devices and for the time after unload()."""
+    picky.refused = 1
+    kernel = podium.kernel(SOURCE)
+    binding = kernel.binding(picky)
+    binding.load(0)
+    binding.load(1)
+    kernel.unload()
+    binding.load(0)
+    assert (len(picky.compiled), picky.attempts) == (2, 4)
+
+
+def test_code_that_never_loads_is_compiled_again_once(picky: Picky) -> None:
+    """CAC-12: if the new code does not load either, the error of the driver is raised, and nothing is tried for ever."""
+    picky.refused = 2
+    launch = podium.kernel(SOURCE).binding(picky).get((1, 1))
+    with pytest.raises(LoadError, match="k: the code is broken") as caught:
+        launch(None, 1)
+    assert (len(picky.compiled), picky.attempts) == (2, 2)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    launch(None, 1)
+    assert len(picky.launches) == 1 and len(picky.compiled) <= 3
+
+
+def test_object_code_that_does_not_load_raises_as_it_is(picky: Picky) -> None:
+    """CAC-12: code that the user brings is not podium's to compile again; the error of the driver comes each time."""
+    code = podium.kernel(SOURCE).compile(driver=picky)
+    launch = podium.kernel(code).binding(picky).get((1, 1))
+    compiled = len(picky.compiled)
+    picky.refused = 2
+    for attempt in (1, 2):
+        with pytest.raises(LoadError, match="k: the code is broken"):
+            launch(None, 1)
+        assert picky.attempts == attempt
+    assert quarantined() == [] and len(picky.compiled) == compiled
+    launch(None, 1)
+    assert len(picky.launches) == 1
+
+
+def test_a_header_that_is_edited_while_it_is_compiled(level: str, cold_builds: None, tmp_path: Path) -> None:
+    """CAC-14: code compiled while a header changed is used, and not kept for the content that the header had before."""
+    header = tmp_path / "size.h"
+    header.write_text("one")
+    path = tmp_path / "k.cu"
+    path.write_text('#include "size.h"\n' + SOURCE)
+
+    class Editing(FakeDriver):
+        edited = False
+
+        def compile(self, program: Program, target: Target) -> ObjectCode:
+            code = super().compile(program, target)
+            if not self.edited:
+                self.edited = True
+                header.write_text("two")
+            return ObjectCode(header.read_bytes(), code.format, code.target, code.entries)
+
+    driver = Editing()
+    podium.kernel(path).binding(driver).get((1, 1))(None, 1)
+    assert len(driver.launches) == 1
+    header.write_text("one")
+    assert podium.kernel(path).compile(driver=driver).code == b"one"
+    assert podium.kernel(path).compile(driver=driver).code == b"one"
+    assert len(driver.compiled) == 2  # the second result stands for its content
 
 
 # ---- Capture ----

@@ -105,6 +105,25 @@ def test_any_text_is_a_type_or_a_signature_error(text: str) -> None:
     assert Type.parse(parsed.spelling) == parsed
 
 
+@pytest.mark.parametrize("opening", ["*", "*k", "{", "[2x", "{*", "{[1x"])
+@pytest.mark.parametrize("count", [65, 250, 330, 950, 5000, 100_000])
+def test_types_that_are_too_deep(opening: str, count: int) -> None:
+    """More types inside one another than anybody means are a signature error with a short text, however many."""
+    closing = {"{": "}", "[2x": "]", "{*": "}", "{[1x": "]}"}.get(opening, "")
+    spelling = opening * count + "i8" + closing * count
+    for form in (spelling, {"x": spelling}, [spelling]):
+        with pytest.raises(SignatureError, match="64 pointers, structs and arrays|is not a type") as caught:
+            Signature.parse(form)
+        assert len(str(caught.value)) < 500
+
+
+def test_types_that_are_as_deep_as_can_be() -> None:
+    """What parses can also be compared, hashed, printed and pickled."""
+    for spelling in ("*" * 64 + "i8", "{" * 64 + "i8" + "}" * 64):
+        signature = Signature.parse({"x": spelling})
+        assert pickle.loads(pickle.dumps(signature)) == signature and hash(signature) and spelling in str(signature)
+
+
 @pytest.mark.parametrize("value", [None, 5, b"i32", int, ["i32"]])
 def test_a_type_is_text(value: Any) -> None:
     """A type that is no text is a signature error."""

@@ -165,3 +165,27 @@ def test_a_killed_process_leaves_a_trace(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment)
     assert run.returncode == -9
     assert len(unfinished((tmp_path / "trace.json").read_text())) == 3
+
+
+@pytest.mark.parametrize("place", ["missing/trace.json", "."])
+def test_a_trace_that_cannot_be_written_names_the_variable(tmp_path: Path, level: str, place: str) -> None:
+    """PODIUM_TRACE to a folder that is not there, or to a folder, is a setting error that names variable and path."""
+    path = str(tmp_path / place)
+    program = """
+        import podium
+        from podium.errors import SettingError
+        from podium.testing import FakeDriver
+        podium.set_active(FakeDriver())
+        for _ in range(2):
+            try:
+                podium.kernel("__global__ void k(int n) {}")[1, 1](1)
+            except SettingError as error:
+                print(error.variable, error)
+    """
+    environment = {**os.environ, "PODIUM_TRACE": path}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert run.stderr == "" and run.returncode == 0
+    for line in run.stdout.splitlines():
+        assert line.startswith("PODIUM_TRACE PODIUM_TRACE=") and str(tmp_path) in line and "can be written" in line
+    assert len(run.stdout.splitlines()) == 2
