@@ -744,85 +744,72 @@ def test_object_code_of_a_warm_process_needs_no_parser(level: str, tmp_path: Pat
     assert run_python(program).split() == ["0", "False", "1"]
 
 
-class Picky(FakeDriver):
-    """A driver that does not load the codes that it was told to refuse."""
+class Damaging(FakeDriver):
+    """A driver whose first codes do not load, as if the cache had kept them of a system that was another one."""
 
-    def __init__(self) -> None:
+    def __init__(self, damaged: int) -> None:
         super().__init__()
-        self.refused, self.attempts = 0, 0
+        self.damaged, self.attempts = damaged, 0
+
+    def compile(self, program: Program, target: Target) -> ObjectCode:
+        code = super().compile(program, target)
+        if len(self.compiled) > self.damaged:
+            return code
+        return ObjectCode(b"broken", code.format, code.target, code.entries)
 
     def load(self, code: ObjectCode, name: str, device: int) -> Function:
         self.attempts += 1
-        if self.refused:
-            self.refused -= 1
-            code = ObjectCode(b"broken", code.format, code.target, code.entries)
         return super().load(code, name, device)
 
 
-def quarantined() -> list[str]:
-    folder = default_cache().folder
-    assert folder is not None
-    return [path.read_text() for path in folder.rglob("quarantine/*.txt") if "the code is broken" in path.read_text()]
-
-
-@pytest.fixture
-def picky(level: str, cold_builds: None) -> Picky:
-    """A picky driver, whose code for SOURCE is in an otherwise empty cache."""
-    driver = Picky()
+def damaging(damaged: int) -> Damaging:
+    """Make a driver, and put its first code for SOURCE into the cache, which has no other of it."""
+    driver = Damaging(damaged)
     podium.kernel(SOURCE).compile(driver=driver)
     assert len(driver.compiled) == 1
     return driver
 
 
-def test_cached_code_that_does_not_load_is_compiled_again(picky: Picky) -> None:
+def quarantined() -> int:
+    folder = default_cache().folder
+    assert folder is not None
+    return sum("the code is broken" in path.read_text() for path in folder.rglob("quarantine/*.txt"))
+
+
+def test_cached_code_that_does_not_load_is_compiled_again(level: str, cold_builds: None) -> None:
     """CAC-12: what the cache has and the driver does not load is set aside, compiled anew exactly once, and works."""
-    picky.refused = 1
-    launch = podium.kernel(SOURCE).binding(picky).get((1, 1))
+    driver = damaging(1)
+    kernel = podium.kernel(SOURCE)
+    launch = kernel.binding(driver).get((1, 1))
     launch(None, 1)
     launch(FakeArray(64, 1), 1)
-    assert (len(picky.launches), len(picky.compiled), picky.attempts) == (2, 2, 3)
-    assert len(quarantined()) == 1
-    podium.kernel(SOURCE).binding(picky).get((1, 1))(None, 1)  # what was compiled anew is in the cache
-    assert len(picky.compiled) == 2
-
-
-def test_the_code_that_was_compiled_again_is_kept(picky: Picky) -> None:
-    """CAC-12: a kernel keeps the new code, for other devices and for the time after unload()."""
-    picky.refused = 1
-    kernel = podium.kernel(SOURCE)
-    binding = kernel.binding(picky)
-    binding.load(0)
-    binding.load(1)
+    assert (len(driver.launches), len(driver.compiled), driver.attempts, quarantined()) == (2, 2, 3, 1)
     kernel.unload()
-    binding.load(0)
-    assert (len(picky.compiled), picky.attempts) == (2, 4)
+    launch(None, 1)  # the kernel has the new code, and so has the cache
+    podium.kernel(SOURCE).binding(driver).get((1, 1))(None, 1)
+    assert (len(driver.launches), len(driver.compiled), driver.attempts, quarantined()) == (4, 2, 5, 1)
 
 
-def test_code_that_never_loads_is_compiled_again_once(picky: Picky) -> None:
-    """CAC-12: if the new code does not load either, the error of the driver is raised, and nothing is tried for ever."""
-    picky.refused = 2
-    launch = podium.kernel(SOURCE).binding(picky).get((1, 1))
+def test_code_that_never_loads_is_compiled_again_once(level: str, cold_builds: None) -> None:
+    """CAC-12: if the new code does not load either, the error of the driver is raised: nothing is tried for ever."""
+    driver = damaging(2)
+    launch = podium.kernel(SOURCE).binding(driver).get((1, 1))
     with pytest.raises(LoadError, match="k: the code is broken") as caught:
         launch(None, 1)
-    assert (len(picky.compiled), picky.attempts) == (2, 2)
+    assert (len(driver.compiled), driver.attempts) == (2, 2)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
     launch(None, 1)
-    assert len(picky.launches) == 1 and len(picky.compiled) <= 3
+    assert (len(driver.launches), len(driver.compiled), driver.attempts) == (1, 3, 4)
 
 
-def test_object_code_that_does_not_load_raises_as_it_is(picky: Picky) -> None:
+def test_object_code_that_does_not_load_raises_as_it_is(level: str, cold_builds: None) -> None:
     """CAC-12: code that the user brings is not podium's to compile again; the error of the driver comes each time."""
-    code = podium.kernel(SOURCE).compile(driver=picky)
-    launch = podium.kernel(code).binding(picky).get((1, 1))
-    compiled = len(picky.compiled)
-    picky.refused = 2
+    driver = damaging(1)
+    launch = podium.kernel(podium.kernel(SOURCE).compile(driver=driver)).binding(driver).get((1, 1))
     for attempt in (1, 2):
         with pytest.raises(LoadError, match="k: the code is broken"):
             launch(None, 1)
-        assert picky.attempts == attempt
-    assert quarantined() == [] and len(picky.compiled) == compiled
-    launch(None, 1)
-    assert len(picky.launches) == 1
+        assert (driver.attempts, len(driver.compiled), quarantined()) == (attempt, 1, 0)
 
 
 def test_a_header_that_is_edited_while_it_is_compiled(level: str, cold_builds: None, tmp_path: Path) -> None:
