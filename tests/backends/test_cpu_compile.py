@@ -8,9 +8,12 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import podium
+from podium import _cache
 from podium.backend import (
     Entry,
     Function,
@@ -29,6 +32,8 @@ cpu = pytest.importorskip("podium_cpu.driver", reason="the CPU backend is not in
 cpu_compiler = pytest.importorskip("podium_cpu.compiler")
 processor = pytest.importorskip("podium_cpu.processor")
 shared_memory = pytest.importorskip("podium_cpu.shared_memory")
+
+DIALECT = Path(cpu_compiler.INCLUDE) / "dialect"
 
 SAXPY = """
 extern "C" __global__ void saxpy(float a, const float *x, float *y, int n) {
@@ -284,7 +289,7 @@ def test_error_shows_the_line_of_a_string() -> None:
     """An error in a source that is no file shows place, message, the line itself, and a caret below the place."""
     error = refusal("// one\n__global__ void k(int *p) {\n\t*p = nowhere + 1;\n}\n")
     lines = str(error).splitlines()
-    assert "<podium source> does not compile for cpu:" in lines[0]
+    assert "<podium source> (k) does not compile for cpu:" in lines[0]
     assert lines[1].startswith("<podium source>:3:7: error: ") and "nowhere" in lines[1]
     assert lines[2] == "    3 | \t*p = nowhere + 1;"
     assert lines[3] == "      | \t     ^"
@@ -497,6 +502,99 @@ def test_rewriting_keeps_lines() -> None:
     result = shared_memory.rewrite_shared(text)
     assert result.count("\n") == text.count("\n")
     assert result.splitlines()[-1] == "int x;" and result.count("dynamic_shared") == 1
+
+
+# ---- macros ----
+
+COMMON_WORDS = ("T", "P", "size", "value", "first", "index", "mask", "lane", "status", "x", "i")
+EVERY_HEADER = "".join(
+    f"#include <{path.relative_to(DIALECT)}>\n" for path in sorted([*DIALECT.glob("*.h"), *DIALECT.glob("hip/*.h")])
+)
+
+
+@pytest.mark.parametrize("name", [*COMMON_WORDS, "N", "count", "data", "block", "thread", "result", "U", "type"])
+def test_macros_do_not_reach_the_headers_of_the_dialect(name: str) -> None:
+    """CAC-14: a macro of any name is the source's alone, though the dialect's headers use such names themselves."""
+    source = f'{EVERY_HEADER}\nextern "C" __global__ void kernel_(int *p) {{ *p = {name}; }}'
+    out = array.array("i", [0])
+    code = compile_source(source, {"kernel_": "p: *i32"}, defines={name: "(40+2)"})
+    assert run(code, "kernel_", out) == 0 and out[0] == 42
+
+
+def test_macros_of_all_common_names_at_once() -> None:
+    """CAC-14: types, numbers and nothing at all can be the values of macros, many together."""
+    defines: dict[str, object] = dict.fromkeys(COMMON_WORDS, 1)
+    defines |= {"T": "float", "P": "", "size": "sizeof(T)"}
+    source = f'{EVERY_HEADER}\nextern "C" __global__ void kernel_(int *p) {{ P *p = size + value + lane; P }}'
+    out = array.array("i", [0])
+    code = compile_source(source, {"kernel_": "p: *i32"}, defines=defines)
+    assert run(code, "kernel_", out) == 0 and out[0] == 6
+
+
+@pytest.mark.parametrize(
+    ("value", "means"), [("", 5), (None, 6), (True, 6), (1, 6), ("1", 6), (0, 5), (False, 7), ("-1", 4)]
+)
+def test_values_of_macros(value: object, means: int) -> None:
+    """A macro of "" is there and empty, one of None or True is 1 as with -DQ, one of False is not there at all."""
+    source = """
+    #ifdef Q
+    enum { q = 0 Q + 5 };
+    #else
+    enum { q = 7 };
+    #endif
+    """.replace("0 Q", "0 ZERO_OR_SIGN Q" if value == "" else "0 + (Q)" if value is not False else "0 Q")
+    source = source.replace("ZERO_OR_SIGN", "")
+    assert value_of("q", source, defines={"Q": value}) == means
+
+
+def test_a_macro_keeps_the_lines_of_errors() -> None:
+    """CC-08: macros, which stand in front of the source, do not move the lines that errors name."""
+    error = refusal("__global__ void k(int *p)\n{\n  *p = nowhere + A;\n}\n", defines={"A": 1, "B": 2, "C": ""})
+    assert next(each.line for each in error.diagnostics if each.severity == "error") == 3
+
+
+# ---- loading what the cache has ----
+
+
+def test_a_cached_library_that_does_not_load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CAC-12: a whole cache entry whose library the system refuses is set aside, compiled again once, and works."""
+    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
+    _cache.reset_cache()
+    try:
+        driver = cpu.CpuDriver()
+        compiled: list[Program] = []
+        compile = cpu.CpuDriver.compile
+
+        def counted(self: cpu.CpuDriver, program: Program, target: Target) -> ObjectCode:
+            compiled.append(program)
+            code: ObjectCode = compile(self, program, target)
+            if len(compiled) == 1:  # of a machine with a library that this one has not
+                damaged = code.code[:20] + bytes(40) + code.code[60:]
+                return ObjectCode(damaged, code.format, code.target, code.entries, code.symbols, code.metadata)
+            return code
+
+        monkeypatch.setattr(cpu.CpuDriver, "compile", counted)
+        source = "__global__ void k(int *p) { *p = 43; }"
+        podium.kernel(source).compile(driver=driver)
+        out = array.array("i", [0])
+        launch = podium.kernel(source).binding(driver).get((1, 1))
+        for _ in range(2):
+            launch(out)
+        assert out[0] == 43 and len(compiled) == 2
+        assert len(list((tmp_path / "cache").rglob("quarantine/*.txt"))) == 1
+        podium.kernel(source).binding(driver).get((1, 1))(out)
+        assert len(compiled) == 2
+        broken = podium.kernel(ObjectCode(b"\x7fELF no library", *_rest(podium.kernel(source).compile(driver=driver))))
+        for _ in range(2):
+            with pytest.raises(LoadError):
+                broken.binding(driver).get((1, 1))(out)
+        assert len(compiled) == 2 and len(list((tmp_path / "cache").rglob("quarantine/*.txt"))) == 1
+    finally:
+        _cache.reset_cache()
+
+
+def _rest(code: ObjectCode) -> Any:
+    return code.format, code.target, code.entries, code.symbols, code.metadata
 
 
 # ---- the driver ----

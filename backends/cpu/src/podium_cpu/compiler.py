@@ -77,7 +77,14 @@ def _unit(program: Program, lines: EntryLines) -> str:
     # Behind the dialect's headers, so that a macro such as T or size does not change them.
     macros = "".join(f"#define {name} {value}\n" for name, value in program.options.defines)
     source = f"{macros}#line 1 {_quote(program.label)}\n{source}"
-    return f"{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+    headers = "".join(f"#include <{name}>\n" for name in _dialect_headers(program.source))
+    return f"{headers}{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+
+
+def _dialect_headers(source: str) -> list[str]:
+    """Give the headers of the dialect that the source includes; all but assert.h, which looks at NDEBUG each time."""
+    names = {name for form, name in _includes(source) if form == "<" and name != "assert.h"}
+    return sorted(name for name in names if os.path.exists(os.path.join(INCLUDE, "dialect", name)))
 
 
 def _preprocess(compiler: HostCompiler, source: str, program: Program, flags: list[str]) -> str:

@@ -1,6 +1,7 @@
 """The lines behind the user's text: each kernel as a C function, and the checks of its parameters.
 
-Each line stands alone, so that the line of a compiler's message tells which kernel and parameter it is about.
+Each line stands alone, so that the line of a compiler's message tells which kernel and parameter it is about. All names
+begin with podium, since the user's macros hold here: those that the source defines, and those of the options.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _WORD = r"[A-Za-z_]\w*(?:[ ]*<[\w :<>,*&.\-]*>)?"
 _NAME = re.compile(rf"(?:::[ ]*)?{_WORD}(?:[ ]*::[ ]*{_WORD})*", re.ASCII)
 
 _CATEGORIES = {
-    "boolean": "integer_category",
-    "signed": "integer_category",
-    "unsigned": "integer_category",
-    "float": "float_category",
-    "pointer": "pointer_category",
-    "struct": "struct_category",
+    "boolean": "podium_integer_category",
+    "signed": "podium_integer_category",
+    "unsigned": "podium_integer_category",
+    "float": "podium_float_category",
+    "pointer": "podium_pointer_category",
+    "struct": "podium_struct_category",
 }
 
 
@@ -64,38 +65,42 @@ def _lines_of(index: int, entry: Entry) -> list[tuple[str, EntryLine]]:
     name, kernel = entry.name, f"kernel {entry.name!r}"
     _check_name(name)
     passed = entry.signature.passed
-    found = f"podium_cpu::parameters_of<podium_entries::kernel_{index}>"
+    found = f"podium_cpu::podium_parameters_of<podium_entries::podium_kernel_{index}>"
     result = [
         (
-            f"namespace podium_entries {{ typedef decltype(podium_cpu::kernel_type(&{name}, 0)) kernel_{index}; }}",
+            f"namespace podium_entries "
+            f"{{ typedef decltype(podium_cpu::podium_kernel_type(&{name}, 0)) podium_kernel_{index}; }}",
             EntryLine(index, "name", None, f"there is no {kernel}"),
         ),
         (
-            f'static_assert({found}::is_kernel, "a kernel is a function that returns void");',
+            f'static_assert({found}::podium_is_kernel, "a kernel is a function that returns void");',
             EntryLine(index, "name", None, f"{name!r} is not a kernel: a kernel is a function that returns void"),
         ),
         (
-            f'static_assert(int({found}::count) == {len(passed)}, "the number of parameters");',
+            f'static_assert(int({found}::podium_count) == {len(passed)}, "the number of parameters");',
             EntryLine(
                 index, "count", None, f"{kernel}: its signature has {len(passed)} parameters, the source has {{found}}"
             ),
         ),
     ]
     for position, parameter in enumerate(passed):
-        kind, at = parameter.type, f"{found}::at<{position}>"
+        kind, at = parameter.type, f"{found}::podium_at<{position}>"
         who = f"{kernel}, parameter {parameter.name!r} (number {position + 1})"
         says = f"the signature says {kind}"
         checks = [
-            (f"int({at}::size) == {kind.size}", f"{who}: {says} of {kind.size} bytes, the source has {{found}} bytes"),
             (
-                f"podium_cpu::same_category({at}::category, podium_cpu::{_category(kind)})",
+                f"int({at}::podium_size) == {kind.size}",
+                f"{who}: {says} of {kind.size} bytes, the source has {{found}} bytes",
+            ),
+            (
+                f"podium_cpu::podium_same_category({at}::podium_category, podium_cpu::{_category(kind)})",
                 f"{who}: {says}, and the source has a type of another kind",
             ),
         ]
         if kind.kind == "struct":
             checks.append(
                 (
-                    f"{at}::alignment <= {kind.alignment}",
+                    f"{at}::podium_alignment <= {kind.alignment}",
                     f"{who}: {says} aligned to {kind.alignment} bytes, which is less than in the source",
                 )
             )
@@ -104,15 +109,16 @@ def _lines_of(index: int, entry: Entry) -> list[tuple[str, EntryLine]]:
             for check, complaint in checks
         ]
     export = (
-        f'extern "C" __attribute__((visibility("default"))) int {_symbol(index)}'
-        f"(const podium_cpu_launch *launch, void *const *parameters) "
-        f"{{ return podium_cpu::entry<podium_entries::kernel_{index}, &{name}>::run(launch, parameters); }}"
+        f'extern "C" __attribute__((__visibility__("default"))) int {_symbol(index)}'
+        f"(const podium_cpu_launch *podium_launch, void *const *podium_parameters) "
+        f"{{ return podium_cpu::podium_entry<podium_entries::podium_kernel_{index}, &{name}>"
+        f"::podium_run(podium_launch, podium_parameters); }}"
     )
     return [*result, (export, EntryLine(index, "export", None, f"{kernel} cannot be exported"))]
 
 
 def _category(kind: Type) -> str:
-    return _CATEGORIES.get(kind.kind, "struct_category")
+    return _CATEGORIES.get(kind.kind, "podium_struct_category")
 
 
 def _symbol(index: int) -> str:

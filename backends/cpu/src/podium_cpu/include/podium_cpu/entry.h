@@ -1,4 +1,5 @@
 // From the parameter array of a launch to the arguments of a kernel, whose types only the compiler knows.
+// What the lines behind the user's text say begins with podium: no macro of a user's has such a name.
 #ifndef PODIUM_CPU_ENTRY_H
 #define PODIUM_CPU_ENTRY_H
 
@@ -7,27 +8,27 @@
 
 namespace podium_cpu {
 
-enum category { integer_category, float_category, pointer_category, struct_category };
+enum category { podium_integer_category, podium_float_category, podium_pointer_category, podium_struct_category };
 
 template <class T>
 struct category_of {
-  enum { value = __is_enum(T) || is_integer<T>::value ? integer_category : struct_category };
+  enum { value = __is_enum(T) || is_integer<T>::value ? podium_integer_category : podium_struct_category };
 };
 template <>
 struct category_of<bool> {
-  enum { value = integer_category };
+  enum { value = podium_integer_category };
 };
 template <>
 struct category_of<float> {
-  enum { value = float_category };
+  enum { value = podium_float_category };
 };
 template <>
 struct category_of<double> {
-  enum { value = float_category };
+  enum { value = podium_float_category };
 };
 template <class T>
 struct category_of<T *> {
-  enum { value = pointer_category };
+  enum { value = podium_pointer_category };
 };
 
 // The type of the i-th parameter; void if there is none.
@@ -44,38 +45,38 @@ struct pick<i, First, P...> : pick<i - 1, P...> {};
 
 template <class T>
 struct facts {
-  enum : size_t { size = sizeof(T), alignment = alignof(T) };
-  enum { category = category_of<T>::value };
+  enum : size_t { podium_size = sizeof(T), podium_alignment = alignof(T) };
+  enum { podium_category = category_of<T>::value };
 };
 template <>
 struct facts<void> {
-  enum : size_t { size = 0, alignment = 0 };
-  enum { category = struct_category };
+  enum : size_t { podium_size = 0, podium_alignment = 0 };
+  enum { podium_category = podium_struct_category };
 };
 
 template <class Function>
-struct parameters_of {
-  enum { is_kernel = 0, count = 0 };
+struct podium_parameters_of {
+  enum { podium_is_kernel = 0, podium_count = 0 };
 };
 template <class... P>
-struct parameters_of<void (*)(P...)> {
-  enum { is_kernel = 1, count = sizeof...(P) };
+struct podium_parameters_of<void (*)(P...)> {
+  enum { podium_is_kernel = 1, podium_count = sizeof...(P) };
   template <unsigned i>
-  struct at : facts<typename pick<i, P...>::type> {};
+  struct podium_at : facts<typename pick<i, P...>::type> {};
 };
 
 // The type of a kernel, given its address. Of overloaded functions it is the one that returns void: what the C library
 // has under the kernel's name returns something, as a rule.
 template <class... P>
-void (*kernel_type(void (*)(P...), int))(P...);
+void (*podium_kernel_type(void (*)(P...), int))(P...);
 template <class R, class... P>
-R (*kernel_type(R (*)(P...), long))(P...);
+R (*podium_kernel_type(R (*)(P...), long))(P...);
 
 // Whether a parameter is of the kind that the signature says. Half types are classes here, and an address may be
 // passed as a number.
-static constexpr bool same_category(int found, int expected) {
-  return found == expected || found == struct_category || expected == struct_category ||
-         (found != float_category && expected != float_category);
+static constexpr bool podium_same_category(int found, int expected) {
+  return found == expected || found == podium_struct_category || expected == podium_struct_category ||
+         (found != podium_float_category && expected != podium_float_category);
 }
 
 template <unsigned... i>
@@ -88,10 +89,10 @@ struct count_up<0, i...> {
 };
 
 template <class Function, Function kernel>
-struct entry;
+struct podium_entry;
 
 template <class... P, void (*kernel)(P...)>
-struct entry<void (*)(P...), kernel> {
+struct podium_entry<void (*)(P...), kernel> {
   // The arguments are copied once for all threads: behind a pointer each store could change them.
   static __attribute__((noinline)) void threads(worker &w, P... arguments) {
     do {
@@ -124,7 +125,7 @@ struct entry<void (*)(P...), kernel> {
   }
   static void all(worker &w) { unpack(w, typename count_up<sizeof...(P)>::type()); }
 
-  static int run(const podium_cpu_launch *launch, void *const *parameters) {
+  static int podium_run(const podium_cpu_launch *launch, void *const *parameters) {
     return podium_cpu::run(launch, parameters, all);
   }
 };
