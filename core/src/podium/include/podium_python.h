@@ -1,9 +1,9 @@
 /* The part of CPython's C API that launchers use, declared by hand.
  *
- * Including Python.h costs some 300 ms of compiler time for each launcher; these declarations cost none, and need no
- * development headers on the user's machine. Everything here belongs to the stable ABI, or is a layout that every
- * CPython of the versions below shares: an object begins with its reference count and its type. Other interpreters
- * (free-threaded builds, 32 bits, other versions) compile with PODIUM_USE_PYTHON_H and their own headers.
+ * Including Python.h costs compiler time for each launcher (docs/performance.md has the figures), and needs development
+ * headers on the user's machine; these declarations do not. Everything here belongs to the stable ABI, or is a layout
+ * that every CPython of the versions below shares: an object begins with its reference count and its type. Other
+ * interpreters (free-threaded builds, 32 bits, other versions) compile with PODIUM_USE_PYTHON_H and their own headers.
  * tests/core/test_python_header.py compares each declaration with the real headers.
  */
 #ifndef PODIUM_PYTHON_H
