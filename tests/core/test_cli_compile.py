@@ -79,7 +79,7 @@ def test_options(source: Path, fake: FakeDriver, tmp_path: Path) -> None:
     words = ["-D", "A=1", "-D", "B", "-I", str(tmp_path), "--kernel", "one", "--signature", "x: *fp64"]
     assert main(["compile", str(source), *words]) == 0
     (program,) = fake.compiled
-    assert program.options.defines == (("A", "1"), ("B", ""))
+    assert program.options.defines == (("A", "1"), ("B", "1"))
     assert program.options.include_dirs == (str(tmp_path),)
     assert str(program.entries[0].signature) == "x: *fp64"
 

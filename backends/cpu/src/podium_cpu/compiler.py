@@ -35,6 +35,9 @@ _DIALECT_FLAGS = (
 # itself, loading the library would make the whole process flush subnormal numbers to zero.
 _FAST_MATH_FLAGS = ("-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
 
+# The one macro that is meant for the headers.
+_ASSERT_SWITCH = "NDEBUG"
+
 _SOURCE_BEGINS = "#pragma podium_cpu source"
 
 
@@ -75,7 +78,8 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
 def _unit(program: Program, lines: EntryLines) -> str:
     source = program.source.lstrip("\ufeff")
     # Behind the dialect's headers, so that a macro such as T or size does not change them.
-    macros = "".join(f"#define {name} {value}\n" for name, value in program.options.defines)
+    defines = program.options.defines
+    macros = "".join(f"#define {name} {value}\n" for name, value in defines if name != _ASSERT_SWITCH)
     source = f"{macros}#line 1 {_quote(program.label)}\n{source}"
     headers = "".join(f"#include <{name}>\n" for name in _dialect_headers(program.source))
     return f"{headers}{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
@@ -140,6 +144,8 @@ def _flags(program: Program, target: Target, compiler: HostCompiler) -> list[str
                 program=program.label,
                 target=str(target),
             )
+        if name == _ASSERT_SWITCH:
+            flags.append(f"-D{name}={value}")
     # Before the user's folders, where a vendor's headers of the same names may lie.
     flags.append(f"-I{os.path.join(INCLUDE, 'dialect')}")
     if program.path is not None:
