@@ -17,6 +17,7 @@ from podium.errors import CompileError, ToolchainError
 from podium_cpu.diagnostics import explain
 from podium_cpu.entries import EntryLines, entry_lines
 from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known
+from podium_cpu.refusals import may_have_assembly, refuse_assembly
 from podium_cpu.shared_memory import may_have_dynamic_shared, rewrite_shared
 from podium_cpu.toolchain import INCLUDE
 
@@ -54,7 +55,7 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
     flags = _flags(program, target, compiler)
     try:
         source = _unit(program, lines)
-        if _needs_rewriting(program):
+        if _needs_rewriting(program) or _may_have_assembly(program):
             source = _preprocess(compiler, source, program, flags)
             main, flags = "kernel.ii", [each for each in flags if not each.startswith(("-D", "-U"))]
         else:
@@ -96,6 +97,7 @@ def _preprocess(compiler: HostCompiler, source: str, program: Program, flags: li
     flags = [*flags, "-DPODIUM_CPU_KEEP_SHARED", *_forced_include(), "-E"]
     text = compiler.run({"kernel.cpp": source}, "kernel.cpp", flags).data.decode("utf-8", "surrogateescape")
     before, _, after = text.partition(_SOURCE_BEGINS)
+    refuse_assembly(after, program)
     return before + rewrite_shared(after)
 
 
@@ -109,6 +111,11 @@ def _needs_rewriting(program: Program) -> bool:
         or any(flag.startswith(hidden_flags) for flag in options.flags)
         or any(_is_users(name, form, options) for form, name in _includes(program.source))
     )
+
+
+def _may_have_assembly(program: Program) -> bool:
+    values = (value for _, value in program.options.defines)
+    return may_have_assembly(program.source) or any(map(may_have_assembly, values))
 
 
 def _includes(source: str) -> Iterator[tuple[str, str]]:

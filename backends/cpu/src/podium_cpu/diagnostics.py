@@ -9,6 +9,7 @@ from podium.backend import Program, Target
 from podium.errors import CompileError, Diagnostic
 
 from podium_cpu.entries import EntryLine, EntryLines
+from podium_cpu.refusals import name_refusals, source_line
 
 __all__ = ["explain"]
 
@@ -23,8 +24,9 @@ _ERRORS = ("error", "fatal error")
 
 def explain(error: CompileError, program: Program, lines: EntryLines, target: Target) -> CompileError:
     """Make the error that users see out of the host compiler's."""
-    diagnostics = _translate(error.diagnostics, program, lines)
-    errors = [each for each in diagnostics if each.severity in _ERRORS]
+    refused, rest = name_refusals(_translate(error.diagnostics, program, lines), program)
+    # Where something is refused by name, other errors may come of that alone.
+    errors = refused or [each for each in rest if each.severity in _ERRORS]
     missing = list(dict.fromkeys(re.findall(r"undefined reference to [`'\"](.+?)['\"]", error.log)))
     if not errors and missing:
         names = ", ".join(missing)
@@ -39,7 +41,7 @@ def explain(error: CompileError, program: Program, lines: EntryLines, target: Ta
     return CompileError(
         "\n".join([f"{program.label} ({kernels}) does not compile for {target}:", *parts]),
         log=error.log,
-        diagnostics=diagnostics,
+        diagnostics=[*refused, *rest],
         program=program.label,
         target=str(target),
     )
@@ -114,23 +116,10 @@ def _at_end(diagnostic: Diagnostic, program: Program) -> Diagnostic:
 
 def _show(diagnostic: Diagnostic, program: Program) -> str:
     head = f"{diagnostic.file}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity}: {diagnostic.message}"
-    line = _source_line(diagnostic, program)
+    line = source_line(diagnostic.file, diagnostic.line, program)
     if line is None or not line.strip():
         return head
     gutter = f"{diagnostic.line:5} | "
     # Tabs stay tabs, so that the caret stands under its character.
     blank = "".join("\t" if character == "\t" else " " for character in line[: diagnostic.column - 1])
     return f"{head}\n{gutter}{line}\n{' ' * (len(gutter) - 2)}| {blank}^"
-
-
-def _source_line(diagnostic: Diagnostic, program: Program) -> str | None:
-    if diagnostic.file == program.label:
-        text = program.source
-    else:
-        try:
-            with open(diagnostic.file, encoding="utf-8", errors="replace") as file:
-                text = file.read(1 << 20)
-        except OSError:
-            return None
-    lines = text.split("\n")
-    return lines[diagnostic.line - 1].rstrip("\r") if 1 <= diagnostic.line <= len(lines) else None

@@ -13,7 +13,8 @@
 #define __inline_hint__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
-#define __cluster_dims__(...)
+#define __cluster_dims__(...) _Pragma("GCC error \"__cluster_dims__ is not for the CPU\"")
+#define __block_size__(...) _Pragma("GCC error \"__block_size__ is not for the CPU\"")
 #define __maxnreg__(...)
 
 // A block runs on one thread of the system, so what belongs to a block can belong to that thread. Declarations of
