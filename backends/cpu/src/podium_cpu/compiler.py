@@ -158,7 +158,8 @@ def _flags(program: Program, target: Target, compiler: HostCompiler) -> list[str
     if program.path is not None:
         flags += ["-iquote", os.path.dirname(os.path.abspath(program.path))]
     flags += [f"-I{folder}" for folder in options.include_dirs]
-    return [*flags, *options.flags]
+    # Last, since clang's -Wall brings it back: #pragma unroll means something to a GPU's compiler.
+    return [*flags, *options.flags, "-Wno-unknown-pragmas"]
 
 
 def _forced_include() -> list[str]:

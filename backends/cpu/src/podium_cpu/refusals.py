@@ -31,6 +31,7 @@ class _Feature:
 
 
 _ASSEMBLY = _Feature("inline PTX", "write it in C++, for which there are intrinsics", "(__)?asm(__)?")
+_TILES = _Feature("tiles of several warps", "take a tile of at most 32 threads, or the whole block", "tiled_partition")
 _NESTED = _Feature("dynamic parallelism", "launch the second kernel from Python", "<<<")
 
 _FEATURES = (
@@ -46,6 +47,11 @@ _FEATURES = (
         "let each block work alone, and exchange through global memory",
         r"__cluster\w*|__block_size__|__isClusterShared|(\w+::)*(this_cluster|cluster_group)|clusterDim|clusterIdx"
         r"|clusterRelativeBlock\w*",
+    ),
+    _Feature(
+        "launches over several devices",
+        "launch once for each device",
+        r"(\w+::)*(this_multi_grid|multi_grid_group)",
     ),
     _Feature(
         "tensor cores",
@@ -179,6 +185,8 @@ def _refusal(error: Diagnostic, program: Program) -> Diagnostic | None:
     launch = line.find("<<<", max(0, error.column - 4), error.column + 5)
     if launch >= 0:
         return Diagnostic(error.file, error.line, launch + 1, "error", _text(_NESTED, _NESTED.words))
+    if "deleted function" in error.message and _TILES.words in error.message:
+        return _at_word(error, _TILES.words, program, _text(_TILES, _TILES.words))
     if not _UNKNOWN.search(error.message):
         return None
     for start, candidate in _candidates(line, error):

@@ -1,0 +1,2 @@
+// Cooperative groups are the same in HIP.
+#include "../cooperative_groups.h"
