@@ -1,0 +1,99 @@
+"""What single things cost on the CPU backend: a launch, a block, a barrier, a shuffle, an atomic operation."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pairing import Effort, take_turns
+from report import Report
+
+import podium
+from podium.backend import HostCompiler, SharedLibrary
+
+import podium_cpu
+
+__all__ = ["measure_costs", "measure_launch"]
+
+SOURCES = Path(__file__).parent / "cpu"
+
+LAUNCH_TARGET_US = 3
+
+# What is subtracted from what, and how many times the one does what the other does not.
+BLOCKS, TIMES = 100_000, 1_000
+
+
+def _kernel(name: str) -> podium.Kernel:
+    return podium.kernel(SOURCES / "costs.cu", name)
+
+
+def measure_launch(report: Report, effort: Effort) -> None:
+    """Measure launches of one small block, beside a loop in C over the entry that the kernel exports."""
+    counter = podium.empty(1, "i32")
+    kernel = _kernel("touch")
+    kernel.warm_up()
+    loop, loops = _loop_over_entry(kernel), 1000
+    rows, figures = [], {}
+    for block in (1, 32, 256):
+        ways = {"podium": partial(kernel[1, block], counter), "C": partial(loop, block, counter, loops)}
+        times = take_turns(ways, effort, {"C": loops})
+        rows.append(
+            (f"{block}", *(f"{1e6 * figure(way):.2f}" for way in ways for figure in (times.least, times.median)))
+        )
+        figures[f"{block} threads"] = times.figures()
+        if block == 32:
+            report.target("launch of one block of 32 threads", LAUNCH_TARGET_US, 1e6 * times.median("podium"), "µs")
+    entry = "C loop over the kernel's entry"
+    columns = ("threads", "podium: smallest (µs)", "median (µs)", f"{entry}: smallest (µs)", "median (µs)")
+    report.table("One launch of one block", columns, rows, figures)
+
+
+def _loop_over_entry(kernel: podium.Kernel) -> Callable[[int, podium.Array, int], object]:
+    include = Path(podium_cpu.__file__).parent / "include"
+    source = (SOURCES / "loops.c").read_text(encoding="utf-8")
+    code = HostCompiler.find("c").compile({"loops.c": source}, "loops.c", ["-O2", f"-I{include}"])
+    library = SharedLibrary.from_bytes("podium_benchmark_loops", code)
+    types = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_int)
+    loop = ctypes.CFUNCTYPE(ctypes.c_double, *types)(library.address("loop_over_entry"))
+    entry = kernel.load()
+
+    def call(block: int, argument: podium.Array, calls: int) -> None:
+        value = ctypes.c_uint64(argument.ptr)
+        loop(entry, block, (ctypes.c_void_p * 1)(ctypes.addressof(value)), calls)
+        assert library
+
+    return call
+
+
+def measure_costs(report: Report, effort: Effort) -> None:
+    """Measure what a block costs in a launch of very many, and what threads pay for waiting and for meeting."""
+    integers, numbers = podium.empty(32, "i32"), podium.empty(1)
+    rows, figures = [], {}
+    touch = _kernel("touch")
+    for block in (1, 32, 256):
+        ways = {"many": partial(touch[BLOCKS, block], integers), "one": partial(touch[1, block], integers)}
+        times = take_turns(ways, effort)
+        least, median = (1e9 * (figure("many") - figure("one")) / BLOCKS for figure in (times.least, times.median))
+        what = f"a block of {block} that does nothing, in a launch of {BLOCKS}"
+        rows.append((what, f"{least:.1f}", f"{median:.1f}"))
+        figures[what] = times.figures()
+    # One block, so one core.
+    for name, what in (
+        ("wait_in_kernel", "a barrier, for each thread"),
+        ("wait_in_function", "a barrier in a function that is not inlined, for each thread"),
+        ("shuffle", "a shuffle, for each thread"),
+        ("add_atomically", "an atomic addition, for each thread"),
+    ):
+        kernel = _kernel(name)
+        for block in (32, 256, 1024):
+            x = integers if name == "add_atomically" else numbers
+            ways = {"many": partial(kernel[1, block], TIMES, x), "none": partial(kernel[1, block], 0, x)}
+            times = take_turns(ways, effort)
+            least, median = (
+                1e9 * (figure("many") - figure("none")) / TIMES / block for figure in (times.least, times.median)
+            )
+            rows.append((f"{what}, in a block of {block}", f"{least:.2f}", f"{median:.2f}"))
+            figures[rows[-1][0]] = times.figures()
+    report.table("What single things cost", ("what", "smallest (ns)", "median (ns)"), rows, figures)

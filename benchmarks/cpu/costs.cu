@@ -1,0 +1,57 @@
+// Kernels that do one thing, to find out what it costs.
+
+extern "C" __global__ void copy(int n, const float *from, float *to) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    to[i] = from[i];
+}
+
+extern "C" __global__ void triad(int n, float s, const float *b, const float *c, float *a) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n)
+    a[i] = b[i] + s * c[i];
+}
+
+// Blocks that do next to nothing.
+extern "C" __global__ void touch(int *x) {
+  if (threadIdx.x == 0 && blockIdx.x == 0)
+    ++*x;
+}
+
+// Every thread does a little, and waits for the others, again and again.
+extern "C" __global__ void wait_in_kernel(int times, float *x) {
+  float own = threadIdx.x;
+  for (int i = 0; i < times; ++i) {
+    own = own * 0.5f + 1.0f;
+    __syncthreads();
+  }
+  if (own < 0.0f)
+    *x = own;
+}
+
+// The same, where the barrier is in a function that is called.
+static __device__ __noinline__ float step(float own) {
+  __syncthreads();
+  return own * 0.5f + 1.0f;
+}
+
+extern "C" __global__ void wait_in_function(int times, float *x) {
+  float own = threadIdx.x;
+  for (int i = 0; i < times; ++i)
+    own = step(own);
+  if (own < 0.0f)
+    *x = own;
+}
+
+extern "C" __global__ void shuffle(int times, float *x) {
+  float own = threadIdx.x;
+  for (int i = 0; i < times; ++i)
+    own += __shfl_xor_sync(0xffffffffu, own, 1 + (i & 15)) * 0.5f;
+  if (own < 0.0f)
+    *x = own;
+}
+
+extern "C" __global__ void add_atomically(int times, int *x) {
+  for (int i = 0; i < times; ++i)
+    atomicAdd(x + (threadIdx.x & 31), 1);
+}

@@ -1,0 +1,105 @@
+"""Ways of doing the same work, timed in turn: what slows the machine for a while slows all of them alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Effort", "Ratio", "Times", "take_turns"]
+
+Way = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured: rounds, fewer where they take long; and seconds that a sample takes at least."""
+
+    rounds: int
+    sample_s: float
+    most_s: float = 20.0
+    least_rounds: int = 5
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as long one way takes as another: median and quartiles of rounds, and by the fastest samples."""
+
+    median: float
+    lower: float
+    upper: float
+    fastest: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.lower:.2f} to {self.upper:.2f})"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds per call of each way; the n-th samples of all were taken in the n-th round."""
+
+    samples: dict[str, list[float]]
+
+    def __contains__(self, way: str) -> bool:
+        return way in self.samples
+
+    def median(self, way: str) -> float:
+        """Give the median of a way, in seconds per call."""
+        return statistics.median(self.samples[way])
+
+    def least(self, way: str) -> float:
+        """Give the fastest sample of a way, in seconds per call."""
+        return min(self.samples[way])
+
+    def ratio(self, way: str, other: str) -> Ratio:
+        """Compare two ways, each round for itself."""
+        ratios = [a / b for a, b in zip(self.samples[way], self.samples[other])]
+        lower, median, upper = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+        return Ratio(median, lower, upper, self.least(way) / self.least(other))
+
+    def figures(self) -> dict[str, Any]:
+        """Give what is kept in a file."""
+        return {
+            way: {"median_s": self.median(way), "min_s": self.least(way), "samples": len(samples)}
+            for way, samples in self.samples.items()
+        }
+
+
+def take_turns(ways: Mapping[str, Way], effort: Effort, loops: Mapping[str, int] | None = None) -> Times:
+    """Time each way once a round, each round beginning with another.
+
+    Before each sample the way is called once untimed, so that none begins with what another left in the caches, or
+    with threads of another that have not gone to sleep. `loops` says how often a way does its work in one call, if
+    more than once.
+    """
+    calls = {name: _calls_in(way, effort.sample_s) for name, way in ways.items()}
+    samples: dict[str, list[float]] = {name: [] for name in ways}
+    names = list(ways)
+    end = time.monotonic() + effort.most_s
+    for turn in range(effort.rounds):
+        if turn >= effort.least_rounds and time.monotonic() > end:
+            break
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            samples[name].append(_sample(ways[name], calls[name]))
+    for name, count in (loops or {}).items():
+        samples[name] = [seconds / count for seconds in samples[name]]
+    return Times(samples)
+
+
+def _sample(way: Way, calls: int) -> float:
+    way()
+    start = time.perf_counter()
+    for _ in range(calls):
+        way()
+    return (time.perf_counter() - start) / calls
+
+
+def _calls_in(way: Way, seconds: float) -> int:
+    """Find how many calls fill some seconds; the first call may prepare something, and is left out."""
+    way()
+    start = time.perf_counter()
+    way()
+    return max(1, round(seconds / max(time.perf_counter() - start, 1e-7)))
