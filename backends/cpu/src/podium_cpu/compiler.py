@@ -144,8 +144,8 @@ def _flags(program: Program, target: Target, compiler: HostCompiler) -> list[str
         flags += _FAST_MATH_FLAGS
     flags += _arch_flags(target.arch, compiler)
     if "clang" in compiler.version:
-        # All lanes may pass a variable to a shuffle that only one of them has set. Clang would conclude from it that each
-        # one sets it, and have every lane do what only one should.
+        # All lanes may pass a variable to a shuffle that only one of them has set. Clang would conclude from it that
+        # each one sets it, and have every lane do what only one should.
         flags.append("-ftrivial-auto-var-init=pattern")
     for name, value in options.defines:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or re.search(r"[\n\r\0]", value):
