@@ -41,6 +41,10 @@ _ASSERT_SWITCH = "NDEBUG"
 
 _SOURCE_BEGINS = "#pragma podium_cpu source"
 
+# What makes a thread of a block wait for others, and the headers and macros that may hide it.
+_WAITS = re.compile(r"__(?:sync|shfl|any|all|ballot|match|reduce|activemask|nanosleep)|cooperative_groups|podium_cpu")
+_MAY_WAIT = "namespace podium_entries {{ enum {{ podium_may_wait = {} }}; }}"
+
 
 def compile_program(program: Program, target: Target) -> ObjectCode:
     """Compile every kernel of a program into one shared object. Raises `CompileError` and `ToolchainError`."""
@@ -83,7 +87,8 @@ def _unit(program: Program, lines: EntryLines) -> str:
     macros = "".join(f"#define {name} {value}\n" for name, value in defines if name != _ASSERT_SWITCH)
     source = f"{macros}#line 1 {_quote(program.label)}\n{source}"
     headers = "".join(f"#include <{name}>\n" for name in _dialect_headers(program.source))
-    return f"{headers}{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+    may_wait = _MAY_WAIT.format(int(_WAITS.search(source) is not None))
+    return f"{headers}{may_wait}\n{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
 
 
 def _dialect_headers(source: str) -> list[str]:
@@ -98,6 +103,8 @@ def _preprocess(compiler: HostCompiler, source: str, program: Program, flags: li
     text = compiler.run({"kernel.cpp": source}, "kernel.cpp", flags).data.decode("utf-8", "surrogateescape")
     before, _, after = text.partition(_SOURCE_BEGINS)
     refuse_assembly(after, program)
+    if _WAITS.search(after):  # in a header, perhaps
+        before = before.replace(_MAY_WAIT.format(0), _MAY_WAIT.format(1))
     return before + rewrite_shared(after)
 
 

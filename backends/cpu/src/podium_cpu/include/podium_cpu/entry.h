@@ -88,40 +88,58 @@ struct count_up<0, i...> {
   typedef indices<i...> type;
 };
 
-template <class Function, Function kernel>
+// `may_wait` is false for a source in which nothing makes a thread wait for another.
+template <class Function, Function kernel, bool may_wait = true>
 struct podium_entry;
 
-template <class... P, void (*kernel)(P...)>
-struct podium_entry<void (*)(P...), kernel> {
+template <class... P, void (*kernel)(P...), bool may_wait>
+struct podium_entry<void (*)(P...), kernel, may_wait> {
+  // The threads that nobody has started yet, one after another.
   // The arguments are copied once for all threads: behind a pointer each store could change them.
   static __attribute__((noinline)) void threads(worker &w, P... arguments) {
-    do {
-      const uint32_t first = w.started;
-      uint32_t x = 0, y = 0, z = 0;
-      if (first) {
-        x = first % blockDim.x;
-        y = first / blockDim.x % blockDim.y;
-        z = first / blockDim.x / blockDim.y;
-      }
-      for (; z < blockDim.z; ++z, y = 0)
-        for (; y < blockDim.y; ++y, x = 0)
-          for (const uint32_t end = blockDim.x; x < end; ++x) {
-            threadIdx.x = x;
-            threadIdx.y = y;
-            threadIdx.z = z;
-            kernel(arguments...);
-            if (switched)
-              goto elsewhere;
-          }
-      return;
-    elsewhere:  // this thread has waited, so another stack has carried on from here
-      exit_thread(w);
-    } while (w.started < w.size);
+    while (w.started < w.size) {
+      const uint32_t linear = w.started++;
+      threadIdx.x = linear % blockDim.x;
+      threadIdx.y = linear / blockDim.x % blockDim.y;
+      threadIdx.z = linear / blockDim.x / blockDim.y;
+      kernel(arguments...);
+      if (switched)  // this thread has waited, and another stack has carried on from here
+        exit_thread(w);
+    }
   }
+
+  // Threads that need not wait, as loops around the kernel's own code. What a compiler has to see, to make vectors of
+  // them: indices that cannot pass the end of an int, whichever way the kernel computes with them, and stores in front of
+  // the kernel that its loads take their values from. Blocks with greater indices run one thread after another.
+  static __attribute__((noinline, flatten)) void loops(worker &w, P... arguments) {
+    const uint32_t block_x = blockIdx.x & ((1u << 20) - 1), block_y = blockIdx.y, block_z = blockIdx.z;
+    if (w.started || block_x != blockIdx.x)
+      return threads(w, arguments...);
+    const uint32_t end_x = blockDim.x & 2047, end_y = blockDim.y & 2047, end_z = blockDim.z;
+    __asm__ volatile("" : : "r"(block_x * end_x));  // computed here, where the range of its factors is known
+    switched = false;
+    for (uint32_t z = 0; z < end_z; ++z)
+      for (uint32_t y = 0; y < end_y; ++y)
+        for (uint32_t x = 0; x < end_x; ++x) {
+          blockIdx.x = block_x, blockIdx.y = block_y, blockIdx.z = block_z;
+          blockDim.x = end_x, blockDim.y = end_y, blockDim.z = end_z;
+          threadIdx.x = x, threadIdx.y = y, threadIdx.z = z;
+          kernel(arguments...);
+          if (switched) {  // it has waited all the same
+            exit_thread(w);
+            return threads(w, arguments...);
+          }
+        }
+  }
+
+  template <bool>
+  struct choice {};
+  static void start(choice<true>, worker &w, P... arguments) { threads(w, arguments...); }
+  static void start(choice<false>, worker &w, P... arguments) { loops(w, arguments...); }
 
   template <unsigned... i>
   static void unpack(worker &w, indices<i...>) {
-    threads(w, *static_cast<P *>(w.parameters[i])...);
+    start(choice<may_wait>(), w, *static_cast<P *>(w.parameters[i])...);
   }
   static void all(worker &w) { unpack(w, typename count_up<sizeof...(P)>::type()); }
 

@@ -1,0 +1,71 @@
+"""Kernels without barriers on the CPU backend: loops over the threads of a block, which the compiler makes vectors of."""
+
+from __future__ import annotations
+
+import array
+
+import pytest
+from cpu_kernels import SUCCESS, Kernels, host_compiler, zeros
+
+from podium.backend import HostCompiler
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiler() -> HostCompiler:
+    return host_compiler()
+
+
+PLAIN = """
+extern "C" __global__ void saxpy(float a, const float *x, float *y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i] + y[i];
+}
+__device__ float polynomial(float x) { return ((x * 0.5f + 0.25f) * x + 2.0f) * x; }
+template <class T> __global__ void with_return(const T *x, T *y, size_t n) {
+  const size_t i = threadIdx.x + (size_t)blockDim.x * blockIdx.x;
+  if (i >= n) return;
+  y[i] = polynomial(x[i]);
+}
+extern "C" __global__ void last_block(unsigned *out) {
+  if (blockIdx.x == gridDim.x - 1) out[threadIdx.x] = blockIdx.x * blockDim.x + threadIdx.x;
+}
+"""
+
+ENTRIES = {
+    "saxpy": "a: fp32, x: *kfp32, y: *fp32, n: i32",
+    "with_return<float>": "x: *kfp32, y: *fp32, n: u64",
+    "last_block": "out: *u32",
+}
+
+
+@pytest.fixture(scope="module")
+def plain(compiler: HostCompiler) -> Kernels:
+    report = "-Rpass=loop-vectorize" if "clang" in compiler.version else "-fopt-info-vec-optimized"
+    return Kernels(PLAIN, ENTRIES, flags=[report])
+
+
+def test_threads_become_vectors(plain: Kernels) -> None:
+    """A loop over the threads of a block is vectorised, without restrict and with a guard, a return or a call."""
+    if not plain.code.target.arch.startswith("x86-64-v4"):
+        pytest.skip("the processor has no masked stores of every width, and compilers decide case by case")
+    assert plain.code.log.count("vectorized loop") + plain.code.log.count("loop vectorized") >= 2
+
+
+def test_vectors_give_what_threads_give(plain: Kernels) -> None:
+    """Guards hold at sizes that are no multiple of anything, and nothing beyond them is touched."""
+    for n, block in ((1000, 256), (37, 32), (1, 1024), (999, 7)):
+        x, y = array.array("f", range(n)), array.array("f", [1.0] * (n + 8))
+        assert plain("saxpy", -(-n // block), block, 2.0, x, y, n) == SUCCESS
+        assert y.tolist() == [2.0 * i + 1 for i in range(n)] + [1.0] * 8
+        z = array.array("f", [-1.0] * (n + 8))
+        assert plain("with_return<float>", -(-n // block), block, x, z, n) == SUCCESS
+        assert z.tolist()[n:] == [-1.0] * 8
+        assert z.tolist()[:8] == [((i * 0.5 + 0.25) * i + 2.0) * i for i in range(min(n, 8))] + [-1.0] * (8 - n)
+
+
+def test_blocks_of_great_index(plain: Kernels) -> None:
+    """Blocks beyond those that the vectors are made for run as well: the millionth and later ones."""
+    for blocks in ((1 << 20) - 1, (1 << 20), (1 << 20) + 1, (1 << 21) + 5):
+        out = zeros("I", 3)
+        assert plain("last_block", blocks, 3, out) == SUCCESS
+        assert out.tolist() == [3 * (blocks - 1) + i for i in range(3)]
