@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podium import _generated, _scratch, _state
+from podium import _generated, _scratch, _state, _zig
 from podium._active import driver_config
 from podium._cache import reset_cache
 from podium._hooks import hooks
@@ -50,6 +50,15 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
         pytest.skip("there is no C compiler for the generated level")
     monkeypatch.setenv("PODIUM_LAUNCHER", name)
     return name
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without a compiler: there is none on the path, in a variable, or in a Python package."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for variable in ("CC", "CXX"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(_zig, "packaged_command", lambda language: None)
 
 
 _versions = itertools.count(2)

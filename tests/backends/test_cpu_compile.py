@@ -192,10 +192,8 @@ def test_toolchain_names_compiler_and_headers(driver: cpu.CpuDriver, compiler: H
     assert again.stdout.strip() == text.strip()
 
 
-def test_missing_compiler(driver: cpu.CpuDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_compiler(driver: cpu.CpuDriver, no_compiler: None) -> None:
     """CC-01: without a C++ compiler the error names the variable and the package; the backend stays active."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(ToolchainError, match=r"apt install g\+\+.*CXX"):
         driver.toolchain("cuda")
     assert cpu.CpuDriver.is_active()

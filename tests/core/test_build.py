@@ -173,16 +173,18 @@ def test_diagnostics_of_gcc_and_clang() -> None:
     ("language", "variable", "package"), [("c", "CC", "apt install gcc"), ("c++", "CXX", "apt install g++")]
 )
 def test_missing_compiler_names_variable_and_package(
-    language: build.Language, variable: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    language: build.Language, variable: str, package: str, no_compiler: None
 ) -> None:
-    """CC-01: without a compiler the error says which variable chooses one and which package brings one."""
-    monkeypatch.setenv("PATH", str(tmp_path))
+    """CC-01: without a compiler the error says which variable chooses one and which packages bring one."""
     with pytest.raises(ToolchainError) as caught:
         HostCompiler.find(language)
-    assert variable in str(caught.value) and package in str(caught.value)
+    for word in (variable, package, "pip install ziglang"):
+        assert word in str(caught.value)
 
 
-def test_missing_compiler_is_looked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_compiler_is_looked_for_again(
+    tmp_path: Path, no_compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A compiler that is installed after a failed search is found; only positive answers are kept."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(ToolchainError):
@@ -253,7 +255,7 @@ def test_identity_has_the_search_variables(compiler: HostCompiler, monkeypatch: 
     assert compiler.identity != before
 
 
-def test_compiler_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_that_goes_away(tmp_path: Path, no_compiler: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """CC-01: a compiler that is removed while the process runs is a toolchain error, and the next search is fresh."""
     path = fake(tmp_path / "bin", "cc", "")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -476,3 +478,58 @@ def test_cut_output_enters_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("CXX")
     podium.kernel(source).binding(driver).get((1, 1))(out)
     assert out[0] == 42
+
+
+# ---- zig, the compiler that is a Python package ----
+
+
+@pytest.fixture
+def zig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package ziglang that cannot be imported, whose program writes how it was called; no compiler is on the path."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user-cache"))
+    for variable in ("ZIG_LOCAL_CACHE_DIR", "ZIG_GLOBAL_CACHE_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "site").mkdir()
+    folders = "[os.environ.get(f'ZIG_{each}_CACHE_DIR') for each in ('LOCAL', 'GLOBAL')]"
+    path = fake(tmp_path / "site" / "ziglang", "zig", f"open(output, 'w').write(repr([*sys.argv, *{folders}]))")
+    (path.parent / "__init__.py").write_text("raise ImportError\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    return path
+
+
+def test_zig_is_found_where_there_is_no_other_compiler(zig: Path, tmp_path: Path) -> None:
+    """CC-01: the package ziglang is the compiler where there is none, and only there."""
+    for language, subcommand in (("c", "cc"), ("c++", "c++")):
+        found = HostCompiler.find(language)  # type: ignore[arg-type]
+        assert found.is_zig and found.command[:2] == (str(zig), subcommand)
+        assert str(zig) in found.programs and f"file {zig}" in found.identity
+    for name in ("clang", "clang++"):
+        fake(tmp_path / "bin", name, "")
+    build._find.cache_clear()
+    assert HostCompiler.find("c").command == (str(tmp_path / "bin" / "clang"),)
+    assert not HostCompiler.find("c++").is_zig
+
+
+@pytest.mark.parametrize("cc", ["", "{zig} cc -g", "'{python}' {zig} cc -g"])
+def test_zig_compiles_as_others_do(
+    zig: Path, cc: str, temporary: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """zig is told not to compile for this very processor; flags of the user come after that, and may say otherwise."""
+    monkeypatch.setenv("CC", cc.format(zig=zig, python=sys.executable))
+    called = eval(HostCompiler.find("c").compile({"a.c": ""}, "a.c", ["-march=x86_64_v3"]))
+    assert called[1:3] == ["cc", "-mcpu=baseline"]
+    assert called.index("-fno-sanitize=undefined") < called.index("-march=x86_64_v3")
+    assert ("-g" in called) == bool(cc) and ("-g" not in called or called.index("-g") > 2)
+    # What it keeps for the next time lies in the user's cache; what belongs to one run goes with that.
+    assert os.path.dirname(called[-2]) == str(temporary) and called[-1] is None
+    assert (tmp_path / "user-cache" / "zig").is_dir()
+
+
+def test_zig_works_without_a_home(zig: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's user may have no folder for zig's cache: it is given one, unless the user has named one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    called = eval(HostCompiler.find("c").compile({"a.c": ""}, "a.c"))
+    assert called[-1] == called[-2] and os.path.dirname(called[-1]) == str(temporary)
+    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", "/somewhere")
+    assert eval(HostCompiler.find("c").compile({"a.c": ""}, "a.c"))[-1] == "/somewhere"

@@ -298,17 +298,9 @@ def test_variables_that_are_set(
     assert "level interpreted" in out
 
 
-def test_no_compiler(
-    site: Site,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_no_compiler(site: Site, capsys: pytest.CaptureFixture[str], no_compiler: None) -> None:
     """CC-01: missing compilers are told beforehand, with the variable and what to install; doctor succeeds."""
     install_working(site, "good")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.delenv("CXX", raising=False)
     found = report(capsys)
     for compiler in found["compilers"]:
         assert compiler["command"] is None
@@ -463,15 +455,9 @@ def test_a_trial_at_another_level(capsys: pytest.CaptureFixture[str], monkeypatc
 
 @pytest.mark.usefixtures("cold_builds")
 def test_a_trial_without_a_compiler(
-    site: Site,
-    capsys: pytest.CaptureFixture[str],
-    fake: FakeDriver,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    site: Site, capsys: pytest.CaptureFixture[str], fake: FakeDriver, no_compiler: None
 ) -> None:
     """CC-01: without a C compiler the generated level is unavailable, which is no failure of the device."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CC", raising=False)
     outcomes = {each["level"]: each["outcome"] for each in report(capsys, "--run", status=1)["trials"]}
     assert outcomes == {"interpreted": "failed", "generated": "unavailable"}
 

@@ -18,7 +18,7 @@ import pytest
 from fake_launching import generated_modules, load, make_launcher
 
 import podium
-from podium import _build, _generated
+from podium import _build, _generated, _zig
 from podium._cache import default_cache
 from podium._extension import INCLUDE_DIR
 from podium._launch import Launch
@@ -225,6 +225,7 @@ def break_compiler(kind: str, compiler: Callable[[str], Path], monkeypatch: pyte
     elif kind == "none on the path":
         monkeypatch.delenv("CC", raising=False)
         monkeypatch.setenv("PATH", "/nonexistent")
+        monkeypatch.setattr(_zig, "packaged_command", lambda language: None)
     elif kind == "broken":
         compiler('case "$*" in *version*) echo broken 1.0;; *) echo "x.c:1:1: error: no"; exit 1;; esac')
     elif kind == "killed":

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from podium import _zig
 from podium._build_folder import kill, private_folder, running
 from podium.errors import CompileError, Diagnostic, ToolchainError
 
@@ -83,8 +84,9 @@ class HostCompiler:
     def find(language: Language) -> HostCompiler:
         """Return the compiler in CC or CXX, else the first of cc, gcc, clang (c++, g++, clang++) on the search path.
 
-        Raises `ToolchainError` that names the variable and the usual packages. It is looked for again after that, so
-        that a compiler installed meanwhile is found.
+        Where there is none of them, it is zig, if its package `ziglang` is installed. Raises `ToolchainError` that
+        names the variable and the usual packages. It is looked for again after that, so that a compiler installed
+        meanwhile is found.
         """
         chosen = os.environ.get(_VARIABLES[language], "").strip()
         return _find(language, chosen, os.environ.get("PATH", os.defpath))
@@ -97,6 +99,11 @@ class HostCompiler:
         """
         variables = tuple((name, os.environ[name]) for name in _SEARCH_VARIABLES if os.environ.get(name))
         return _identity(self, self._files(), variables)
+
+    @property
+    def is_zig(self) -> bool:
+        """Whether the compiler is zig, which is clang at heart and has other words for some options."""
+        return _zig.is_zig(self.command)
 
     @property
     def version(self) -> str:
@@ -182,6 +189,8 @@ class HostCompiler:
         # In C, logs can be parsed; and what the compiler leaves when it is killed goes away with the folder.
         environment = {**os.environ, "LC_ALL": "C", "TMPDIR": folder, "TMP": folder, "TEMP": folder}
         environment.pop("LANGUAGE", None)
+        if self.is_zig:
+            environment.update(_zig.environment(folder))
         process: Popen[bytes] | None = None
         try:
             # In a session of its own it does not get the terminal's Ctrl-C, and it can be ended with its children.
@@ -269,18 +278,21 @@ def _find(language: Language, chosen: str, path: str) -> HostCompiler:
             )
     else:
         program = next((each for name in _NAMES[language] for each in _matches(name, path)), None)
-        if program is None:
+        words = [program] if program is not None else list(_zig.packaged_command(language) or ())
+        if not words:
             title = {"c": "C", "c++": "C++"}[language]
             raise ToolchainError(
                 f"No {title} compiler was found: none of {', '.join(_NAMES[language])} is on PATH. Install one "
-                f"({_PACKAGES[language]}), or set {variable} to its command"
+                f"({_PACKAGES[language]}), or the Python package ziglang, which has one in it (pip install ziglang), "
+                f"or set {variable} to a compiler's command"
             )
-        words = [program]
+        program = words[0]
     programs = [program]
     for word in words:
         if not word.startswith("-"):
             programs += [*_matches(word, path), *_matches(os.path.basename(word), path)]
-    return HostCompiler(language, (program, *words[1:]), tuple(dict.fromkeys(programs)))
+    command = _zig.add_flags([program, *words[1:]])
+    return HostCompiler(language, tuple(command), tuple(dict.fromkeys(programs)))
 
 
 def _matches(name: str, path: str) -> Iterator[str]:

@@ -38,12 +38,13 @@ from podium._target import Device, Target
 from podium.hookspecs import API_VERSION, hookimpl
 
 if TYPE_CHECKING:
-    from podium._build import HostCompiler
+    from podium._build import Build, HostCompiler
     from podium._library import SharedLibrary
 
 __all__ = [
     "API_VERSION",
     "Buffer",
+    "Build",
     "Device",
     "Driver",
     "Entry",
@@ -66,10 +67,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     # what only compiling and loading need: choosing a driver must not pay for it
-    if name == "HostCompiler":
-        from podium._build import HostCompiler
+    if name in ("Build", "HostCompiler"):
+        from podium import _build
 
-        return HostCompiler
+        return getattr(_build, name)
     if name == "SharedLibrary":
         from podium._library import SharedLibrary
 

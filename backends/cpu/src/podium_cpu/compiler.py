@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from podium.backend import HostCompiler, ObjectCode, Options, Program, Target
+from podium.backend import Build, HostCompiler, ObjectCode, Options, Program, Target
 from podium.errors import CompileError, ToolchainError
 
 from podium_cpu.diagnostics import explain
@@ -39,6 +39,11 @@ _FAST_MATH_FLAGS = ("-fno-signed-zeros", "-fassociative-math", "-freciprocal-mat
 # The one macro that is meant for the headers.
 _ASSERT_SWITCH = "NDEBUG"
 
+# What linkers say where the C++ library is missing.
+_OF_THE_CXX_LIBRARY = re.compile(
+    r"undefined symbol: (?:.*\bstd::|.*\b__cxxabiv1::|__cxa_|__gxx_|_Unwind_|operator (?:new|delete)\b)"
+)
+
 _SOURCE_BEGINS = "#pragma podium_cpu source"
 
 # What makes a thread of a block wait for others, and the headers and macros that may hide it.
@@ -59,12 +64,14 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
     flags = _flags(program, target, compiler)
     try:
         source = _unit(program, lines)
-        if _needs_rewriting(program) or _may_have_assembly(program):
+        if compiler.is_zig or _needs_rewriting(program) or _may_have_assembly(program):
             source = _preprocess(compiler, source, program, flags)
-            main, flags = "kernel.ii", [each for each in flags if not each.startswith(("-D", "-U"))]
+            # zig takes a file of any other name for one to be linked
+            main = "kernel.cpp" if compiler.is_zig else "kernel.ii"
+            flags = [each for each in flags if not each.startswith(("-D", "-U"))]
         else:
             main, flags = "kernel.cpp", [*flags, *_forced_include()]
-        built = compiler.run({main: source}, main, [*flags, *_link_flags(program.options)])
+        built = _build(compiler, main, source, [*flags, *_link_flags(program.options)])
     except ToolchainError as error:
         error.program, error.target = program.label, str(target)
         raise
@@ -78,6 +85,19 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
         symbols={entry.name: lines.symbols[index] for index, entry in enumerate(program.entries)},
         log=built.log,
     )
+
+
+def _build(compiler: HostCompiler, main: str, source: str, flags: list[str]) -> Build:
+    if not compiler.is_zig:
+        return compiler.run({main: source}, main, flags)
+    try:
+        # zig brings its C++ library along and would compile it first, which takes a minute. The headers of it are not
+        # needed any more, and few kernels need the library.
+        return compiler.run({main: source}, main, [*flags, "-nostdlib++"])
+    except CompileError as error:
+        if not _OF_THE_CXX_LIBRARY.search(error.log):
+            raise
+        return compiler.run({main: source}, main, flags)
 
 
 def _unit(program: Program, lines: EntryLines) -> str:
@@ -191,9 +211,11 @@ def _link_flags(options: Options) -> list[str]:
 
 def _arch_flags(arch: str, compiler: HostCompiler) -> list[str]:
     if arch in ARCH_LEVELS:
+        if compiler.is_zig:
+            return [f"-march={arch.replace('-', '_')}"]
         # The levels have names in gcc 11, clang 12 and later; code for the lowest runs everywhere.
         return [f"-march={arch}"] if _knows_levels(compiler.version) else ["-march=x86-64"]
-    return [f"-march={arch}"] if arch.startswith("armv8") else []
+    return [f"-march={arch}"] if arch.startswith("armv8") and not compiler.is_zig else []
 
 
 def _knows_levels(version: str) -> bool:

@@ -27,7 +27,7 @@ def explain(error: CompileError, program: Program, lines: EntryLines, target: Ta
     refused, rest = name_refusals(_translate(error.diagnostics, program, lines), program)
     # Where something is refused by name, other errors may come of that alone.
     errors = refused or [each for each in rest if each.severity in _ERRORS]
-    missing = list(dict.fromkeys(re.findall(r"undefined reference to [`'\"](.+?)['\"]", error.log)))
+    missing = list(dict.fromkeys(re.findall(r"undefined (?:reference to [`'\"]|symbol: )([^'\"\n]+)", error.log)))
     if not errors and missing:
         names = ", ".join(missing)
         parts = [f"{program.label}: declared and used, but nowhere defined: {names}"]

@@ -56,6 +56,12 @@ static inline unsigned long long ullmax(unsigned long long a, unsigned long long
   static inline double name parameters { return double(__VA_ARGS__); }   \
   static inline float name##f parametersf { return float(__VA_ARGS__); }
 #define PODIUM_CPU_UNARY(name, ...) PODIUM_CPU_BOTH(name, (double x), (float x), __VA_ARGS__)
+// Such a one that new C libraries declare as well: the same function, which must not be declared static behind that.
+#define PODIUM_CPU_UNARY_OF_C23(name, ...)                                                                     \
+  extern "C" inline __attribute__((always_inline)) double name(double x) PODIUM_CPU_NOTHROW { return __VA_ARGS__; } \
+  extern "C" inline __attribute__((always_inline)) float name##f(float x) PODIUM_CPU_NOTHROW {                 \
+    return float(__VA_ARGS__);                                                                                 \
+  }
 #define PODIUM_CPU_BINARY(name, ...) PODIUM_CPU_BOTH(name, (double x, double y), (float x, float y), __VA_ARGS__)
 
 namespace podium_cpu {
@@ -96,10 +102,10 @@ static inline double inverse_erf(double y) {
 
 }  // namespace podium_cpu
 
-PODIUM_CPU_UNARY(rsqrt, 1 / sqrt(x))
+PODIUM_CPU_UNARY_OF_C23(rsqrt, 1 / sqrt(x))
 PODIUM_CPU_UNARY(rcbrt, 1 / cbrt(x))
-PODIUM_CPU_UNARY(sinpi, podium_cpu::sine_of_turns(x))
-PODIUM_CPU_UNARY(cospi, podium_cpu::cosine_of_turns(x))
+PODIUM_CPU_UNARY_OF_C23(sinpi, podium_cpu::sine_of_turns(x))
+PODIUM_CPU_UNARY_OF_C23(cospi, podium_cpu::cosine_of_turns(x))
 PODIUM_CPU_UNARY(normcdf, 0.5 * erfc(-double(x) * sqrt(0.5)))
 PODIUM_CPU_UNARY(erfinv, podium_cpu::inverse_erf(x))
 PODIUM_CPU_UNARY(erfcinv, podium_cpu::inverse_erf(1 - double(x)))
@@ -114,6 +120,7 @@ static inline void sincosf(float x, float *sine, float *cosine) { *sine = sinf(x
 #endif
 #undef PODIUM_CPU_BINARY
 #undef PODIUM_CPU_UNARY
+#undef PODIUM_CPU_UNARY_OF_C23
 #undef PODIUM_CPU_BOTH
 
 static inline float rsqrt(float x) { return rsqrtf(x); }

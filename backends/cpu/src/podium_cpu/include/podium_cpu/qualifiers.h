@@ -10,6 +10,10 @@
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
+#ifdef _LIBCPP_NOINLINE  // libc++ writes that word where it means the compiler's
+#undef _LIBCPP_NOINLINE
+#define _LIBCPP_NOINLINE __attribute__((noinline))
+#endif
 #define __inline_hint__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)

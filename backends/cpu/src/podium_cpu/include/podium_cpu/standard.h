@@ -33,8 +33,6 @@ void *memset(void *, int, size_t) PODIUM_CPU_NOTHROW;
 int memcmp(const void *, const void *, size_t) PODIUM_CPU_NOTHROW;
 }
 
-#undef PODIUM_CPU_NOTHROW
-
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
 
 namespace podium_cpu {
