@@ -459,3 +459,135 @@ def test_alignment(random: Any) -> None:
     best = np.zeros(5, np.int32)
     kernels("wavefront.cu")["align"][5, 48](left[0], right[0], left[1], right[1], scoring, best)
     assert best.tolist() == [score(a, b) for a, b in pairs]
+
+
+def test_barriers_in_odd_places(random: Any) -> None:
+    """In functions, recursion, destructors, conditions and heads of loops, between declarations of every kind."""
+    module = kernels("barriers.cu")
+    n = 96
+    given = random.integers(0, 100, n, dtype=np.int32)
+    t = np.arange(n)
+
+    def run(name: str, *extra: int, count: int = n) -> Any:
+        out = np.full(count, -7, np.int32)
+        module[name][1, count](given[:count].copy(), out, *extra)
+        return out
+
+    def same(found: Any, expected: Any) -> bool:
+        return bool((found == expected).all())
+
+    assert same(run("called"), np.roll(given, -1))
+    assert same(run("recursive"), np.roll(given, -3))
+    assert same(run("indirect"), np.roll(given, -2))
+    assert same(run("conditions"), np.roll((given + 7) // 8 * 8, -1) + 10000 * 136)
+
+    a = given.astype(int)
+    second = a + np.roll(3 * a, -1)
+    sums = second + (a + 1 + a % 10) + a // 10 + np.array([1, 2, 3, 4])[t % 4] + (2 + second) + (2 * a + 6) + 2 * a + 2
+    sums += np.where(a != 0, 3 * a, -1)
+    inner = np.roll(sums, -2)
+    assert same(run("declarations", n), inner + inner % 3 + second)
+
+    for count in (95, 96, 64):
+        assert same(run("loops", count, count=count), loops(given[:count].astype(int)))
+
+    expected = []
+    for i, value in enumerate(given.tolist()):
+        step = 0
+        while value > step:
+            value, step = value - (i % 2 == 0 and value > 90), step + 1
+        expected.append(step * 1000 + value)
+    assert run("leavers", n).tolist() == expected
+
+    v = a
+    for _ in range(2):
+        v = np.roll(v, -1) + (t >= 64)
+    assert same(run("odds", n), v + 1 + 3 * (t == 0))
+    constants = sum(range(2, 14))
+    assert same(run("look_alikes", n), np.roll(a + t + constants, -1) + t + constants)
+    box = np.roll(given[:60].reshape(4, 3, 5), (-1, -2, -3), (0, 1, 2))[::-1, :, ::-1]
+    out = np.zeros(60, np.int32)
+    module["axes"][1, (5, 3, 4)](given[:60].copy(), out)
+    assert same(out, box.ravel())
+    s = given.copy()
+    for warp in (0, 64):
+        s[warp : warp + 32] = np.roll(s[warp : warp + 32], -3)
+    assert same(run("halves", n), s[::-1] + (t // 32 % 2 == 0))
+
+
+def loops(v: Any) -> Any:
+    """Compute what the kernel of this name does, all threads at once."""
+    n = v.size
+    t, steps = np.arange(n), np.zeros(n, int)
+    for i in range(5):
+        v = np.roll(v, -1) if i % 2 else np.roll(v, 2) + i
+    while (v % 5).any():
+        uneven = v % 5 != 0
+        v, steps = v + uneven, steps + uneven
+    for _ in range(5):
+        s = v
+        for k in range(3):
+            v = v + np.where(k < t % 4, s[(t + k) % n] & 1, 0)
+    v = (v[::-1], np.roll(v + 1, -3) + 7, v + 7)[n % 3]
+    return np.roll(v, -3) + 100000 * steps
+
+
+def test_forms_of_shared_memory(random: Any) -> None:
+    """Every order of the words in a declaration, types that are defined in it, templates, and arrays by offsets."""
+    module = kernels("shared_forms.cu")
+    out = np.zeros(64)
+    module["forms"][1, 64](out, shared=64 * 8)
+    assert out.tolist() == [23 * (63 - t) + 14.5 for t in range(64)]
+    for n in (5, 31):
+        x, result = random.random(n).astype(np.float32), np.zeros(n, np.float32)
+        module["carved"][1, 32](x, result, n, shared=14 * n + 8)
+        np.testing.assert_allclose(result, x[::-1] + (np.arange(n) + 1) % n + 2 * x, rtol=1e-6)
+    total = np.zeros(1, np.int32)
+    module["volatile_dynamic"][1, 512](total, shared=2048)
+    assert total[0] == 511 * 256
+
+
+def test_names_of_others() -> None:
+    """A kernel may have for its own whatever the C library and the backend's headers call something."""
+    out = np.zeros(4, np.int32)
+    kernels("names.cu")["everything"][1, 4](out, 4)
+    assert out.tolist() == [28 + 20 + 5 + 12 + 24 + 13 + 15 + 30 + 600] * 4
+
+
+def test_lanes_that_take_turns(random: Any) -> None:
+    """Loops over those who are still there, tiles at different places, and locks of a warp."""
+    module = kernels("waterfall.cu")
+    order, following = np.zeros(32, np.int32), np.zeros(1, np.int32)
+    module["turns"][1, 32](order, following)
+    assert order.tolist() == list(range(32))
+
+    keys, rounds, groups = random.integers(0, 5, 64, dtype=np.int32), np.zeros(64, np.int32), np.zeros(64, np.int32)
+    module["waterfall"][1, 64](keys, rounds, groups)
+    for warp in range(0, 64, 32):
+        here = keys[warp : warp + 32].tolist()
+        distinct = list(dict.fromkeys(here))
+        assert rounds[warp : warp + 32].tolist() == [distinct.index(key) + 1 for key in here]
+        assert groups[warp : warp + 32].tolist() == [here.count(key) for key in here]
+
+    values = random.integers(-5, 6, 333, dtype=np.int32)
+    positives, others, counts = np.zeros(333, np.int32), np.zeros(333, np.int32), np.zeros(2, np.int32)
+    module["partition"][6, 64](values, positives, others, counts, 333)
+    assert sorted(positives[: counts[0]]) == sorted(values[values > 0])
+    assert sorted(others[: counts[1]]) == sorted(values[values <= 0])
+
+    lengths, sums = random.integers(0, 9, 64, dtype=np.int32), np.zeros(64, np.int32)
+    module["shrinking"][1, 64](lengths, sums)
+    for i, length in enumerate(lengths):
+        here = lengths[i // 32 * 32 :][:32]
+        assert sums[i] == sum(np.count_nonzero(here > step) for step in range(length))
+
+    x, out = random.random(32), np.zeros(32)
+    module["tiles"][1, 32](x, out)
+    last = np.concatenate((x[27:32], x[29:32]))
+    np.testing.assert_allclose(
+        out, np.concatenate((np.full(8, x[:8].sum()), np.full(8, x[15]), x[16:24].cumsum(), last))
+    )
+
+    lock, total = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    module["warp_lock"][7, 96](lock, total)
+    assert total[0] == 7 * 96

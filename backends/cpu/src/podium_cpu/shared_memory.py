@@ -66,6 +66,8 @@ def rewrite_shared(text: str) -> str:
         token = _Token(match.lastgroup or "", match[0], match.start())
         if token.text == "{":
             scopes.append(_namespace(statement))
+            if all(each.text != "extern" for each in statement):  # of a type that is defined in the same place
+                changes += _replace_word(statement, "__shared__", "thread_local")
             statement = []
         elif token.text == "}":
             if scopes:
