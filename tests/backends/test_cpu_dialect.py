@@ -28,6 +28,8 @@ from cpu_kernels import (
 from podium.backend import HostCompiler, LaunchConfig, Parameters
 from podium.errors import CompileError
 
+from podium_cpu.runtime_object import RuntimeObject
+
 
 @pytest.fixture(scope="module", autouse=True)
 def compiler() -> HostCompiler:
@@ -220,7 +222,10 @@ def executable(tmp_path: Path, compiler: HostCompiler) -> Callable[[str, list[st
     def build(source: str, flags: list[str]) -> Path:
         path = tmp_path / "program"
         every = ["-std=c++17", "-g", f"-I{include / 'dialect'}", "-include", str(include / "podium_cpu.h"), "-pthread"]
-        path.write_bytes(compiler.run({"main.cpp": source}, "main.cpp", [*every, *flags]).data)
+        runtime = RuntimeObject(compiler, flags)
+        runtime.start()
+        objects = {"runtime.o": runtime.finish()}
+        path.write_bytes(compiler.run({"main.cpp": source}, "main.cpp", [*every, *flags], objects=objects).data)
         path.chmod(0o755)
         return path
 
@@ -252,8 +257,8 @@ def test_statuses_are_those_of_the_header() -> None:
     text = (Path(cpu_driver.__file__).parent / "include" / "podium_cpu_launch.h").read_text()
     found = {int(number): name for name, number in re.findall(r"(PODIUM_CPU_(?:SUCCESS|ERROR_\w+)) = (\d+)", text)}
     driver = cpu_driver.CpuDriver()
-    assert found == {number: driver.describe_status(number)[0] for number in range(7)}
-    assert all(driver.describe_status(number)[1] for number in range(7))
+    assert found == {number: driver.describe_status(number)[0] for number in range(10)}
+    assert all(driver.describe_status(number)[1] for number in range(10))
     assert "999" in driver.describe_status(999)[0]
 
 

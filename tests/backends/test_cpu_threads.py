@@ -247,14 +247,15 @@ def test_stacks_go_with_their_thread(barriers: Kernels) -> None:
 
 def test_libraries_share_stacks(barriers: Kernels) -> None:
     """LIF-04: ten thousand kernels do not have ten thousand sets of stacks: later libraries use the first one's."""
-    driver = cpu_driver.CpuDriver()
-    runtimes = set()
+    from podium_cpu import runtime
+
+    before = len(runtime._runtimes)
     for number in range(3):
+        driver = cpu_driver.CpuDriver()
         text = f"__global__ void k(int *p) {{ *p = {number}; __syncthreads(); }}"
         program = Program(text, "cuda", (Entry("k", Signature.parse("*i32")),))
         driver.load(driver.compile(program, driver.default_target()), "k", 0)
-        runtimes.add(driver._runtime)
-    assert len(runtimes) == 1 and None not in runtimes
+    assert len(runtime._runtimes) == before >= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

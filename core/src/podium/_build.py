@@ -139,21 +139,28 @@ class HostCompiler:
         main: str,
         flags: Sequence[str],
         *,
+        objects: Mapping[str, bytes] | None = None,
         libraries: Sequence[str] = (),
         timeout: float = _TIMEOUT,
     ) -> Build:
-        """Run the compiler over `main` with exactly these flags and return what it wrote. Raises as `compile` does."""
+        """Run the compiler over `main` with exactly these flags and return what it wrote. Raises as `compile` does.
+
+        `objects` are compiled already, by file name; they are linked behind `main`, or alone if `main` is one of them.
+        """
+        files = {name: text.encode("utf-8", "surrogateescape") for name, text in sources.items()}
+        files.update(objects or {})
         with private_folder() as folder:
             try:
-                for name, text in sources.items():
+                for name, data in files.items():
                     if os.path.basename(name) != name or name.startswith(("-", ".")) or name == "output":
                         raise ValueError(f"{name!r} cannot be the name of a source file")
                     with open(os.path.join(folder, name), "wb") as file:
-                        file.write(text.encode("utf-8", "surrogateescape"))
+                        file.write(data)
             except OSError as error:
                 raise ToolchainError(f"The source could not be written into the temporary folder: {error}") from None
             output = os.path.join(folder, "output")
-            arguments = [*flags, "-o", output, os.path.join(folder, main), *(f"-l{each}" for each in libraries)]
+            linked = [os.path.join(folder, name) for name in dict.fromkeys((main, *(objects or {})))]
+            arguments = [*flags, "-o", output, *linked, *(f"-l{each}" for each in libraries)]
             status, log = self._execute(arguments, folder, timeout)
             if status != 0:
                 raise self._failure(status, log, arguments, main, folder)
@@ -169,6 +176,28 @@ class HostCompiler:
                     log=log,
                 )
             return Build(data, _tidy(log, folder))
+
+    def recall(self, sources: Mapping[str, str], main: str, flags: Sequence[str], key: str = "") -> bytes | None:
+        """Return what `run_cached` has left in the disk cache for the same arguments, if it is there."""
+        from podium._cache import default_cache
+
+        return default_cache().get(self._cache_key(sources, main, flags, key))
+
+    def run_cached(self, sources: Mapping[str, str], main: str, flags: Sequence[str], key: str = "") -> bytes:
+        """Run the compiler as `run` does, and put what it wrote into the disk cache.
+
+        `key` stands for everything else that changes the output, such as the contents of headers.
+        """
+        from podium._cache import default_cache
+
+        data = self.run(sources, main, flags).data
+        default_cache().put(self._cache_key(sources, main, flags, key), data)
+        return data
+
+    def _cache_key(self, sources: Mapping[str, str], main: str, flags: Sequence[str], key: str) -> str:
+        from podium._cache import cache_key
+
+        return cache_key("built", self.identity, repr((sorted(sources.items()), main, list(flags))), key)
 
     def _files(self) -> _Files:
         try:

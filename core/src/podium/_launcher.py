@@ -249,7 +249,7 @@ class Launcher:
         """Launch converted arguments from Python: scratch, hooks, the record of launches, the driver call."""
         self._check_fork()
         if not _state.attended() & _state.HOOKS:
-            self._drive(config, device, stream, function, packed)
+            self._drive(config, device, stream, function, packed, args)
             return
         event = LaunchEvent(
             kernel=self.name,
@@ -261,9 +261,11 @@ class Launcher:
             shared=config.shared,
             arguments=self.packer.describe(packed, args),
         )
-        hooks.around(event, lambda: self._drive(config, device, stream, function, packed))
+        hooks.around(event, lambda: self._drive(config, device, stream, function, packed, args))
 
-    def _drive(self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed) -> None:
+    def _drive(
+        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
+    ) -> None:
         values = list(packed.values)
         scratch = []
         for which in range(len(self._scratch)):
@@ -274,6 +276,8 @@ class Launcher:
         status = self.driver.launch(function, config, stream, Parameters.lay_out(values, self._offsets))
         if status:
             self._raise_status(status, *config.grid, *config.block, device, stream)
+        if stream and self.driver.host_memory:
+            self._keep_alive(device, stream, *args, *packed.owners, *scratch)
         if _debug.enabled() and not self.driver.capturing(device, stream):  # waiting would destroy the capture
             status = self.driver.synchronize(device, stream)
             if status:
@@ -294,6 +298,9 @@ class Launcher:
             stream,
             lambda size, alignment, stream: driver.allocate(size, alignment, device, stream),
         )
+
+    def _keep_alive(self, device: int, stream: int, *objects: object) -> None:
+        self.driver.keep_alive(objects, device, stream)
 
     def _raise_status(
         self, status: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, device: int, stream: int

@@ -222,6 +222,13 @@ class Driver(ABC):
     def describe_status(self, status: int) -> tuple[str, str]:
         """Return the name and the text of a status, such as ("CUDA_ERROR_INVALID_VALUE", "invalid argument")."""
 
+    def keep_alive(self, objects: Sequence[object], device: int, stream: int) -> None:  # noqa: B027 - not every driver
+        """Hold on to the arguments of a launch until its stream has passed it.
+
+        Called after each launch on a stream other than 0 where `host_memory` is true: ordinary memory can be given back
+        while a queued launch still needs it. A driver whose launches have ended when they return has nothing to do.
+        """
+
     def capturing(self, device: int, stream: int) -> bool:
         """Tell whether the stream is being captured into a graph; then nothing may be compiled or loaded."""
         return False

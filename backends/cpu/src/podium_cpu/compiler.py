@@ -18,6 +18,7 @@ from podium_cpu.diagnostics import explain
 from podium_cpu.entries import EntryLines, entry_lines
 from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known
 from podium_cpu.refusals import may_have_assembly, refuse_assembly
+from podium_cpu.runtime_object import RuntimeObject
 from podium_cpu.shared_memory import may_have_dynamic_shared, rewrite_shared
 from podium_cpu.toolchain import INCLUDE
 
@@ -71,7 +72,7 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
             flags = [each for each in flags if not each.startswith(("-D", "-U"))]
         else:
             main, flags = "kernel.cpp", [*flags, *_forced_include()]
-        built = _build(compiler, main, source, [*flags, *_link_flags(program.options)])
+        built = _build(compiler, main, source, flags, program.options)
     except ToolchainError as error:
         error.program, error.target = program.label, str(target)
         raise
@@ -87,17 +88,33 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
     )
 
 
-def _build(compiler: HostCompiler, main: str, source: str, flags: list[str]) -> Build:
+def _build(compiler: HostCompiler, main: str, source: str, flags: list[str], options: Options) -> Build:
     if not compiler.is_zig:
-        return compiler.run({main: source}, main, flags)
+        return _compile_and_link(compiler, main, source, flags, options)
     try:
         # zig brings its C++ library along and would compile it first, which takes a minute. The headers of it are not
         # needed any more, and few kernels need the library.
-        return compiler.run({main: source}, main, [*flags, "-nostdlib++"])
+        return _compile_and_link(compiler, main, source, [*flags, "-nostdlib++"], options)
     except CompileError as error:
         if not _OF_THE_CXX_LIBRARY.search(error.log):
             raise
-        return compiler.run({main: source}, main, flags)
+        return _compile_and_link(compiler, main, source, flags, options)
+
+
+def _compile_and_link(compiler: HostCompiler, main: str, source: str, flags: list[str], options: Options) -> Build:
+    """Compile, and link with the runtime; where that is not in the cache, it is compiled at the same time."""
+    runtime = RuntimeObject(compiler, flags)
+    link = _link_flags(options)
+    data = runtime.recall()
+    if data is not None:
+        return compiler.run({main: source}, main, [*flags, *link], objects={"runtime.o": data})
+    runtime.start()
+    try:
+        built = compiler.run({main: source}, main, [*flags, "-fPIC", "-c"])
+    finally:
+        data = runtime.finish()
+    linked = compiler.run({}, "kernel.o", [*flags, *link], objects={"kernel.o": built.data, "runtime.o": data})
+    return Build(linked.data, built.log + linked.log)
 
 
 def _unit(program: Program, lines: EntryLines) -> str:
@@ -198,10 +215,10 @@ def _forced_include() -> list[str]:
 
 
 def _link_flags(options: Options) -> list[str]:
-    flags = ["-shared", "-fPIC"]
+    flags = ["-shared", "-fPIC", "-pthread"]
     if sys.platform.startswith("linux"):
         # Without a need for it, the C++ library is not loaded with the kernel.
-        flags.append("-Wl,--as-needed")
+        flags += ["-Wl,--as-needed", "-lrt"]
         # What is missing is told by the compiler, and not when the kernel is loaded. The functions of a sanitizer are
         # in the program and not in the library.
         if not any(flag.startswith("-fsanitize") for flag in options.flags):

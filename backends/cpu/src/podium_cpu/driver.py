@@ -22,6 +22,7 @@ from podium.backend import (
 )
 from podium.errors import LoadError
 
+from podium_cpu import runtime
 from podium_cpu.launcher import CpuLauncher
 from podium_cpu.memory import HostBuffer
 from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_name
@@ -41,8 +42,11 @@ _STATUSES = {
         "by all threads that it waits for",
     ),
     4: ("PODIUM_CPU_ERROR_MASK", "a thread called a warp function with a mask that does not contain its own lane"),
-    5: ("PODIUM_CPU_ERROR_ASSERT", "an assertion of the kernel failed; stderr says which"),
+    5: ("PODIUM_CPU_ERROR_ASSERT", "an assertion of the kernel failed"),
     6: ("PODIUM_CPU_ERROR_TRAP", "the kernel called __trap"),
+    7: ("PODIUM_CPU_ERROR_INTERRUPTED", "the launch was interrupted by Ctrl-C"),
+    8: ("PODIUM_CPU_ERROR_FAULT", "the kernel did what a processor cannot do"),
+    9: ("PODIUM_CPU_ERROR_GRID_BARRIER", "only the blocks of a cooperative launch can wait for each other"),
 }
 
 _lock = threading.Lock()
@@ -61,7 +65,13 @@ if hasattr(os, "register_at_fork"):
 class _Launch(ctypes.Structure):
     """podium_cpu_launch of include/podium_cpu_launch.h."""
 
-    _fields_: ClassVar = [("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("shared", ctypes.c_uint64)]
+    _fields_: ClassVar = [
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("shared", ctypes.c_uint64),
+        ("stream", ctypes.c_uint64),
+        ("cooperative", ctypes.c_uint64),
+    ]
 
 
 # Calls of this type release the interpreter lock.
@@ -69,7 +79,11 @@ _Entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Launch), ctypes.c_void_p
 
 
 class CpuDriver(Driver):
-    """Runs kernels on the host. A launch has ended when it returns, and there is one stream, 0."""
+    """Runs kernels on the host, on all of its processors.
+
+    Stream 0 is the order of the host's own program, as it is for arrays of numpy and for torch's on the CPU: a launch
+    there has ended when it returns. Any other number is a queue, which goes on beside the program.
+    """
 
     name = "cpu"
     priority = 0
@@ -78,10 +92,12 @@ class CpuDriver(Driver):
     dlpack_devices = frozenset({1, 3, 11, 13})
     host_memory = True
     fork_safe = True
+    features = frozenset({"cooperative"})
 
     def __init__(self) -> None:
         self._libraries: dict[bytes, SharedLibrary] = {}
-        self._runtime: int | None = None
+        # For programs that are to run on a GPU later: what they forget to wait for shows.
+        self._current_stream = 1 if os.environ.get("PODIUM_CPU_ASYNC", "") == "1" else 0
 
     @classmethod
     def inactive_reason(cls) -> str | None:
@@ -145,7 +161,9 @@ class CpuDriver(Driver):
         return HostBuffer(size, alignment)
 
     def copy(self, destination: int, source: int, size: int, stream: int) -> None:
-        """Copy bytes; the two places may overlap."""
+        """Copy bytes when the stream has come to an end; the two places may overlap."""
+        if stream:
+            runtime.wait(stream)
         ctypes.memmove(destination, source, size)
 
     def current_device(self) -> int:
@@ -153,23 +171,30 @@ class CpuDriver(Driver):
         return 0
 
     def current_stream(self, device: int) -> int:
-        """Return 0."""
-        return 0
+        """Return 0, the host's own order; with PODIUM_CPU_ASYNC=1 it is a queue, 1."""
+        return self._current_stream
 
     def synchronize(self, device: int, stream: int | None = None) -> int:
-        """Write out what kernels have printed, as a GPU does here too; launches have ended already."""
+        """Wait for streams, and write out what kernels have printed, as a GPU does here too."""
+        status = runtime.wait(stream)
         _c_library().fflush(None)
-        return 0
+        return status
 
     def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
-        """Run all blocks, and return their status."""
-        shape = _Launch(config.grid, config.block, config.shared)
+        """Run all blocks and return their status, or put them into the stream's queue."""
+        shape = _Launch(config.grid, config.block, config.shared, stream, config.cooperative)
         status: int = _Entry(function)(shape, parameters.addresses())
         return status
 
     def describe_status(self, status: int) -> tuple[str, str]:
-        """Return the name and the text of a status."""
-        return _STATUSES.get(status, (f"PODIUM_CPU_ERROR_{status}", "unknown status"))
+        """Return the name and the text of a status, with what is known of the case if it has just come up."""
+        name, text = _STATUSES.get(status, (f"PODIUM_CPU_ERROR_{status}", "unknown status"))
+        detail = runtime.detail(status)
+        return name, f"{text}: {detail}" if detail else text
+
+    def keep_alive(self, objects: Sequence[object], device: int, stream: int) -> None:
+        """Hold on to the arguments of a queued launch until it has ended."""
+        runtime.keep_alive(objects, stream)
 
     def _library(self, code: bytes) -> SharedLibrary:
         from hashlib import sha256
@@ -179,14 +204,9 @@ class CpuDriver(Driver):
             library = self._libraries.get(digest)
             if library is None:
                 library = SharedLibrary.from_bytes("podium_cpu_kernel", code)
-                self._attach(library)
+                runtime.serve(library)
                 self._libraries[digest] = library
             return library
-
-    def _attach(self, library: SharedLibrary) -> None:
-        """Have all libraries run on the stacks of the first one; otherwise each would make its own."""
-        attach = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(library.address("podium_cpu_attach"))
-        self._runtime = attach(self._runtime)
 
 
 def _is_whole(code: bytes) -> bool:

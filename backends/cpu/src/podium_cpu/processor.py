@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-__all__ = ["ARCH_LEVELS", "can_run", "host_arch", "is_known", "memory_bytes", "processor_name"]
+__all__ = ["ARCH_LEVELS", "can_run", "host_arch", "is_known", "memory_bytes", "processor_name", "usable_processors"]
 
 # The levels of x86-64, lowest first, with the flags that each adds in the words of Linux.
 ARCH_LEVELS: dict[str, frozenset[str]] = {
@@ -57,6 +57,21 @@ def memory_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return sys.maxsize
+
+
+def usable_processors() -> int:
+    """Return how many processors this process may use: those it may run on, within a container's share of time."""
+    if hasattr(os, "sched_getaffinity"):
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count() or 1
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()
+        count = min(count, -(-int(quota) // int(period)))
+    except (OSError, ValueError):  # another system, or no quota
+        pass
+    return max(1, count)
 
 
 def _level(flags: str) -> str:

@@ -12,26 +12,33 @@ from podium.backend import HostCompiler
 
 from podium_cpu._version import __version__
 
-__all__ = ["INCLUDE", "toolchain"]
+__all__ = ["INCLUDE", "RUNTIME", "headers_digest", "toolchain"]
 
-INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+INCLUDE = os.path.join(_FOLDER, "include")
 """The folder of this backend's headers."""
+
+RUNTIME = os.path.join(_FOLDER, "runtime")
+"""The folder of what runs kernels."""
 
 
 def toolchain(language: str) -> str:
     """Name the compiler with its version, and this backend with its headers. Raises `ToolchainError`."""
-    return f"podium-cpu {__version__} {_headers_digest()}\n{HostCompiler.find('c++').identity}"
+    return f"podium-cpu {__version__} {headers_digest()}\n{HostCompiler.find('c++').identity}"
 
 
 @functools.lru_cache(maxsize=1)
-def _headers_digest() -> str:
+def headers_digest() -> str:
+    """Return a digest of all that is compiled beside the user's text."""
     from hashlib import sha256
 
     digest = sha256()
-    for folder, folders, names in os.walk(INCLUDE):
-        folders.sort()
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                digest.update(f"{os.path.relpath(path, INCLUDE)}\0".encode() + file.read() + b"\0")
+    for top in (INCLUDE, RUNTIME):
+        for folder, folders, names in os.walk(top):
+            folders.sort()
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    digest.update(f"{os.path.relpath(path, _FOLDER)}\0".encode() + file.read() + b"\0")
     return digest.hexdigest()

@@ -9,11 +9,11 @@ static void podium_release(struct podium_call *call) {
     while (call->buffers > 0) PyBuffer_Release(&call->buffer[--call->buffers]);
 }
 
-#define PODIUM_CALL(name, of_launcher)                                                                                 \
+#define PODIUM_CALL(name, of_launcher, of_arguments)                                                                   \
     PyObject *podium_keep[PODIUM_POINTERS + PODIUM_SCRATCH + 1];                                                       \
     Py_buffer podium_buffers[PODIUM_HOST_MEMORY ? PODIUM_POINTERS + 1 : 1];                                            \
     struct podium_call name = {                                                                                        \
-        .launcher = of_launcher, .device = -1, .keep = podium_keep, .buffer = podium_buffers}
+        .launcher = of_launcher, .arguments = of_arguments, .device = -1, .keep = podium_keep, .buffer = podium_buffers}
 
 static void podium_record(const struct podium_launcher *launcher, const struct podium_shape *shape, int device,
                           uint64_t stream) {
@@ -56,6 +56,25 @@ static int podium_allocate_scratch(struct podium_call *call, const struct podium
 }
 #endif
 
+#if PODIUM_HOST_MEMORY
+/* Whatever owns host memory could give it back while the stream has not come to the launch. */
+static int podium_keep_alive(const struct podium_call *call, int device, uint64_t stream) {
+    PyObject *objects[2 + PODIUM_ARGUMENTS + PODIUM_POINTERS + PODIUM_SCRATCH + 1];
+    size_t count = 2;
+    PyObject *result = NULL;
+    objects[0] = podium_unsigned_object((uint64_t)device);
+    objects[1] = podium_unsigned_object(stream);
+    for (int index = 0; index < PODIUM_ARGUMENTS; index++) objects[count++] = call->arguments[index];
+    for (int index = 0; index < call->kept; index++) objects[count++] = call->keep[index];
+    if (objects[0] != NULL && objects[1] != NULL)
+        result = PyObject_Vectorcall(call->launcher->keep_alive, objects, count, NULL);
+    Py_DecRef(objects[0]);
+    Py_DecRef(objects[1]);
+    Py_DecRef(result);
+    return result == NULL ? -1 : 0;
+}
+#endif
+
 static PyObject *podium_fire(struct podium_call *call, const struct podium_shape *shape, int device, uint64_t stream,
                              uint64_t function, struct podium_values *values) {
     void *addresses[PODIUM_PARAMETERS + 1];
@@ -72,6 +91,9 @@ static PyObject *podium_fire(struct podium_call *call, const struct podium_shape
                                                  shape->grid[2], shape->block[0], shape->block[1], shape->block[2],
                                                  (uint64_t)device, stream});
     }
+#if PODIUM_HOST_MEMORY
+    if (PODIUM_UNLIKELY(stream != 0) && podium_keep_alive(call, device, stream) < 0) return NULL;
+#endif
     Py_IncRef(Py_None);
     return Py_None;
 }

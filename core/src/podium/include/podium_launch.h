@@ -55,6 +55,7 @@ struct podium_launcher {
     PyObject *slow;   /*   (grid_x, grid_y, grid_z, stream, function, *args): the whole launch */
     PyObject *scratch; /*  (which, blocks, device, stream) -> (address, owner) */
     PyObject *failed; /*   (status, grid, block, device, stream): raises */
+    PyObject *keep_alive; /* (device, stream, *objects): holds on to them until the stream has passed the launch */
     struct podium_state *state;
     struct podium_shape shape;
     uint32_t grid_limit[3];
@@ -67,6 +68,7 @@ struct podium_launcher {
 /* What one launch gathers from its arguments, and must let go of when the driver has been called. */
 struct podium_call {
     struct podium_launcher *launcher;
+    PyObject *const *arguments;
     int32_t device; /* of the arrays; -1 while none has told */
     int mixed;      /* arrays on several devices: the slow path decides */
     int has_stream;

@@ -41,7 +41,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
         return PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
 
     struct podium_values values;
-    PODIUM_CALL(call, launcher);
+    PODIUM_CALL(call, launcher, args);
     PyObject *result = NULL;
     if (podium_unpack(&call, args, &values) < 0) goto done;
     if (PODIUM_UNLIKELY(call.mixed)) {
@@ -57,7 +57,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
     void *current = NULL;
     if (self->has_stream)
         stream = self->stream;
-    else if (call.exchange != NULL && call.exchange->current_stream(call.device_type, device, &current) == 0)
+    else if (!PODIUM_HOST_MEMORY && call.exchange != NULL && call.exchange->current_stream(call.device_type, device, &current) == 0)
         stream = (uint64_t)(uintptr_t)current;
     else {
         PyErr_Clear(); /* a library that cannot tell its stream: the next one's, or the driver's own */

@@ -40,7 +40,7 @@ static PyObject *podium_launcher_call(PyObject *callable, PyObject *const *args,
         return PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
 
     struct podium_values values;
-    PODIUM_CALL(call, self);
+    PODIUM_CALL(call, self, args + 5);
     PyObject *result = NULL;
     if (podium_unpack(&call, args + 5, &values) == 0) {
         if (PODIUM_UNLIKELY(call.mixed)) {
@@ -75,6 +75,7 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
         (self->slow = PyObject_GetAttrString(owner, "_launch")) == NULL ||
         (self->scratch = PyObject_GetAttrString(owner, "_allocate_scratch")) == NULL ||
         (self->failed = PyObject_GetAttrString(owner, "_raise_status")) == NULL ||
+        (self->keep_alive = PyObject_GetAttrString(owner, "_keep_alive")) == NULL ||
         podium_read(owner, "_state_address", &state) < 0 || podium_read(owner, "_flags", &flags) < 0 ||
         podium_read(owner, "shared", &self->shape.shared) < 0 || podium_read(owner, "_grid_scale", &scale) < 0 ||
         podium_read(owner, "_contiguous", &contiguous) < 0 || podium_read(owner, "_id", &self->id) < 0 ||
@@ -108,6 +109,7 @@ static int podium_launcher_traverse(PyObject *object, visitproc visit, void *arg
     PODIUM_VISIT(self->slow);
     PODIUM_VISIT(self->scratch);
     PODIUM_VISIT(self->failed);
+    PODIUM_VISIT(self->keep_alive);
     return 0;
 }
 
@@ -120,6 +122,7 @@ static int podium_launcher_clear(PyObject *object) {
     PODIUM_CLEAR(self->slow);
     PODIUM_CLEAR(self->scratch);
     PODIUM_CLEAR(self->failed);
+    PODIUM_CLEAR(self->keep_alive);
     return 0;
 }
 

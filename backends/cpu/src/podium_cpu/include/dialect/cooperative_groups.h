@@ -31,7 +31,7 @@ static inline uint32_t packed(uint32_t mask, uint32_t bits) {
 }
 
 static inline void exchange(uint32_t mask, uint64_t value, uint32_t source, void (*finish)(lane *, uint32_t)) {
-  meet(mask, value, source, finish);
+  meet(mask, value, source, finish, site{"a function of a cooperative group", __FILE__, __LINE__});
 }
 
 // Lanes that meet leave the addresses of what they bring. None of them goes on before all has been read and written.
@@ -54,7 +54,7 @@ template <bool large>
 struct shuffler {
   template <class T>
   static T shuffle(uint32_t mask, const T &value, uint32_t source) {
-    return podium_cpu::shuffle(mask, value, source);
+    return podium_cpu::shuffle(mask, value, source, site{"shfl() of a cooperative group", __FILE__, __LINE__});
   }
 };
 template <>
@@ -129,7 +129,7 @@ class thread_block : public thread_group {
  public:
   typedef cooperative_groups::arrival_token arrival_token;
 
-  static void sync() { __syncthreads(); }
+  static void sync(PODIUM_CPU_SITE) { __syncthreads(podium_file, podium_line); }
   // To arrive early is to promise less than to wait for all, so the waiting does for both.
   static arrival_token barrier_arrive() { return arrival_token(); }
   static void barrier_wait(arrival_token) { sync(); }
@@ -177,7 +177,7 @@ class lane_group : public thread_group {
   unsigned int meta_group_rank() const { return group_number; }
   unsigned int meta_group_size() const { return group_count; }
   unsigned int thread_rank() const { return podium_cpu::rank_in(mask, podium_cpu::own_lane()); }
-  void sync() const { __syncwarp(mask); }
+  void sync(PODIUM_CPU_SITE) const { __syncwarp(mask, podium_file, podium_line); }
   int any(int predicate) const { return __any_sync(mask, predicate); }
   int all(int predicate) const { return __all_sync(mask, predicate); }
   unsigned int ballot(int predicate) const { return podium_cpu::packed(mask, __ballot_sync(mask, predicate)); }

@@ -96,25 +96,25 @@ template <class... P, void (*kernel)(P...), bool may_wait>
 struct podium_entry<void (*)(P...), kernel, may_wait> {
   // The threads that nobody has started yet, one after another.
   // The arguments are copied once for all threads: behind a pointer each store could change them.
-  static __attribute__((noinline)) void threads(worker &w, P... arguments) {
-    while (w.started < w.size) {
-      const uint32_t linear = w.started++;
+  static __attribute__((noinline)) void threads(block &b, P... arguments) {
+    while (b.started < b.size) {
+      const uint32_t linear = b.started++;
       threadIdx.x = linear % blockDim.x;
       threadIdx.y = linear / blockDim.x % blockDim.y;
       threadIdx.z = linear / blockDim.x / blockDim.y;
       kernel(arguments...);
       if (switched)  // this thread has waited, and another stack has carried on from here
-        exit_thread(w);
+        podium_cpu_runtime->exit_thread(b, linear_thread());
     }
   }
 
   // Threads that need not wait, as loops around the kernel's own code. What a compiler has to see, to make vectors of
   // them: indices that cannot pass the end of an int, whichever way the kernel computes with them, and stores in front of
   // the kernel that its loads take their values from. Blocks with greater indices run one thread after another.
-  static __attribute__((noinline, flatten)) void loops(worker &w, P... arguments) {
+  static __attribute__((noinline, flatten)) void loops(block &b, P... arguments) {
     const uint32_t block_x = blockIdx.x & ((1u << 20) - 1), block_y = blockIdx.y, block_z = blockIdx.z;
-    if (w.started || block_x != blockIdx.x)
-      return threads(w, arguments...);
+    if (b.started || block_x != blockIdx.x)
+      return threads(b, arguments...);
     const uint32_t end_x = blockDim.x & 2047, end_y = blockDim.y & 2047, end_z = blockDim.z;
     __asm__ volatile("" : : "r"(block_x * end_x));  // computed here, where the range of its factors is known
     switched = false;
@@ -126,25 +126,27 @@ struct podium_entry<void (*)(P...), kernel, may_wait> {
           threadIdx.x = x, threadIdx.y = y, threadIdx.z = z;
           kernel(arguments...);
           if (switched) {  // it has waited all the same
-            exit_thread(w);
-            return threads(w, arguments...);
+            podium_cpu_runtime->exit_thread(b, linear_thread());
+            return threads(b, arguments...);
           }
         }
   }
 
   template <bool>
   struct choice {};
-  static void start(choice<true>, worker &w, P... arguments) { threads(w, arguments...); }
-  static void start(choice<false>, worker &w, P... arguments) { loops(w, arguments...); }
+  static void start(choice<true>, block &b, P... arguments) { threads(b, arguments...); }
+  static void start(choice<false>, block &b, P... arguments) { loops(b, arguments...); }
 
   template <unsigned... i>
-  static void unpack(worker &w, indices<i...>) {
-    start(choice<may_wait>(), w, *static_cast<P *>(w.parameters[i])...);
+  static void unpack(block &b, indices<i...>) {
+    start(choice<may_wait>(), b, *static_cast<P *>(b.parameters[i])...);
   }
-  static void all(worker &w) { unpack(w, typename count_up<sizeof...(P)>::type()); }
+  static void all(block &b) { unpack(b, typename count_up<sizeof...(P)>::type()); }
 
   static int podium_run(const podium_cpu_launch *launch, void *const *parameters) {
-    return podium_cpu::run(launch, parameters, all);
+    static const uint32_t sizes[] = {uint32_t(sizeof(P))..., 0};
+    static const podium_cpu::kernel described = {run_blocks<all>, all, where, sizes, sizeof...(P)};
+    return podium_cpu_runtime->run(launch, parameters, described);
   }
 };
 

@@ -33,56 +33,21 @@ void *memset(void *, int, size_t) PODIUM_CPU_NOTHROW;
 int memcmp(const void *, const void *, size_t) PODIUM_CPU_NOTHROW;
 }
 
-#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
-
-namespace podium_cpu {
-namespace os {
-
-typedef unsigned int thread_key;
-
-void *map(void *, size_t, int, int, int, long) __asm__("mmap");
-int unmap(void *, size_t) __asm__("munmap");
-int protect(void *, size_t, int) __asm__("mprotect");
-int page_size() __asm__("getpagesize");
-int make_key(thread_key *, void (*)(void *)) __asm__("pthread_key_create");
-int set_key(thread_key, const void *) __asm__("pthread_setspecific");
-int print(int, const char *, ...) __asm__("dprintf");
-
-static constexpr int none = 0, read_write = 1 | 2, private_anonymous = 0x2 | 0x20 | 0x4000 | 0x20000;
-
-}  // namespace os
-}  // namespace podium_cpu
-
+#ifdef __APPLE__
+#define PODIUM_CPU_SYMBOL(name) __asm__("_" name)
 #else
-
-#include <pthread.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#define PODIUM_CPU_SYMBOL(name) __asm__(name)
+#endif
 
 namespace podium_cpu {
 namespace os {
 
-typedef pthread_key_t thread_key;
-
-static inline void *map(void *address, size_t bytes, int access, int flags, int file, long offset) {
-  return mmap(address, bytes, access, flags, file, offset);
-}
-static inline int unmap(void *address, size_t bytes) { return munmap(address, bytes); }
-static inline int protect(void *address, size_t bytes, int access) { return mprotect(address, bytes, access); }
-static inline int page_size() { return getpagesize(); }
-static inline int make_key(thread_key *key, void (*end)(void *)) { return pthread_key_create(key, end); }
-static inline int set_key(thread_key key, const void *value) { return pthread_setspecific(key, value); }
-template <class... T>
-static inline int print(int file, const char *format, T... values) {
-  return dprintf(file, format, values...);
-}
-
-static constexpr int none = PROT_NONE, read_write = PROT_READ | PROT_WRITE, private_anonymous = MAP_PRIVATE | MAP_ANON;
+int print(int file, const char *format, ...) PODIUM_CPU_SYMBOL("dprintf");
+int format(char *text, size_t bytes, const char *format, ...) PODIUM_CPU_SYMBOL("snprintf");
 
 }  // namespace os
 }  // namespace podium_cpu
 
-#endif
+#undef PODIUM_CPU_SYMBOL
 
 #endif

@@ -2,94 +2,23 @@
 #ifndef PODIUM_CPU_WARP_H
 #define PODIUM_CPU_WARP_H
 
-#include "launch.h"
+#include "barrier.h"
 
 namespace podium_cpu {
 
-// End the warp function that `participants` are in.
-static inline void release_lanes(worker &w, warp &p, lane *lanes, uint32_t participants) {
-  p.pending &= ~participants;
-  for (uint32_t rest = participants; rest; rest &= rest - 1) {
-    lane &l = lanes[__builtin_ctz(rest)];
-    if (l.waiting)
-      push(w.ready, l.waiting);
-  }
-}
-
-// End a warp function if all that its mask names are in it; lanes that have returned from the kernel are not waited for.
-static inline bool try_release(worker &w, warp &p, lane *lanes, const lane &model) {
-  const uint32_t participants = (model.site ? ~0u : model.mask) & ~p.exited;
-  if ((p.pending & participants) != participants)
-    return false;
-  for (uint32_t rest = participants; rest; rest &= rest - 1) {
-    const lane &l = lanes[__builtin_ctz(rest)];
-    if (l.mask != model.mask || l.finish != model.finish || l.site != model.site)
-      return false;
-  }
-  model.finish(lanes, participants);
-  release_lanes(w, p, lanes, participants);
-  return true;
-}
-
-static inline void release_after_exit(worker &w, uint32_t linear) {
-  warp &p = w.warps[linear / warp_threads];
-  lane *lanes = w.lanes + linear / warp_threads * warp_threads;
-  for (uint32_t rest = p.pending; rest; rest &= rest - 1) {
-    const uint32_t first = __builtin_ctz(rest);
-    if (p.pending >> first & 1)
-      try_release(w, p, lanes, lanes[first]);
-  }
-}
-
-// Nobody can go on. Lanes that ask which lanes are with them have waited for others long enough: those that ask at the
-// same place are together. Of several places in a warp one goes on, the first in memory, as the others may still be
-// joined by its lanes.
-static inline bool release_converged(worker &w) {
-  bool released = false;
-  for (uint32_t i = 0; i < max_warps; ++i) {
-    warp &p = w.warps[i];
-    lane *lanes = w.lanes + i * warp_threads;
-    const void *site = nullptr;
-    for (uint32_t rest = p.pending; rest; rest &= rest - 1) {
-      const void *other = lanes[__builtin_ctz(rest)].site;
-      if (other && (!site || other < site))
-        site = other;
-    }
-    if (!site)
-      continue;
-    uint32_t together = 0;
-    for (uint32_t rest = p.pending; rest; rest &= rest - 1)
-      if (lanes[__builtin_ctz(rest)].site == site)
-        together |= rest & -rest;
-    lanes[__builtin_ctz(together)].finish(lanes, together);
-    release_lanes(w, p, lanes, together);
-    released = true;
-  }
-  return released;
-}
-
-// Meet the other lanes of the mask. The last to come has `finish` put every lane's result beside its value, before any
-// of them goes on and brings its next value.
+// Wait for the lanes that the mask names, and give each what `finish` makes of all their values.
+// `place` is given instead of a mask by a lane that asks which lanes are with it.
 static inline __attribute__((noinline)) uint64_t meet(uint32_t mask, uint64_t value, uint32_t source,
-                                               void (*finish)(lane *, uint32_t), const void *site = nullptr) {
-  worker &w = *here;
-  const uint32_t linear = enter(w), index = linear % warp_threads;
-  warp &p = w.warps[linear / warp_threads];
-  lane *lanes = w.lanes + (linear - index);
-  lane &self = lanes[index];
-  if (!site && !(mask >> index & 1))
-    stop(PODIUM_CPU_ERROR_MASK);
+                                               void (*finish)(lane *, uint32_t), const site &at,
+                                               const void *place = nullptr) {
+  waiting_thread thread;
+  lane &self = thread.b.lanes[thread.linear];
   self.value = value;
   self.finish = finish;
-  self.site = site;
-  self.waiting = nullptr;
+  self.place = place;
   self.mask = mask;
   self.source = source;
-  p.pending |= 1u << index;
-  if (!try_release(w, p, lanes, self)) {
-    self.waiting = w.current;
-    suspend(w);
-  }
+  podium_cpu_runtime->meet(thread.b, thread.linear, at);
   return self.result;
 }
 
@@ -135,11 +64,11 @@ static inline void finish_reduce(lane *lanes, uint32_t participants) {
 }
 
 template <class T>
-static inline T shuffle(uint32_t mask, T value, uint32_t source) {
+static inline T shuffle(uint32_t mask, T value, uint32_t source, const site &at) {
   static_assert(sizeof(T) <= 8, "a shuffle moves values of at most eight bytes");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
-  bits = meet(mask, bits, source, finish_shuffle);
+  bits = meet(mask, bits, source, finish_shuffle, at);
   memcpy(static_cast<void *>(&value), &bits, sizeof(T));
   return value;
 }
@@ -148,54 +77,71 @@ static inline uint32_t own_lane() { return linear_thread() % warp_threads; }
 
 }  // namespace podium_cpu
 
-static inline void __syncwarp(unsigned int mask = 0xffffffffu) {
-  podium_cpu::meet(mask, 0, 0, podium_cpu::finish_nothing);
+#define PODIUM_CPU_AT(what) (podium_cpu::site{what, podium_file, podium_line})
+
+static inline void __syncwarp(unsigned int mask = 0xffffffffu, PODIUM_CPU_SITE) {
+  podium_cpu::meet(mask, 0, 0, podium_cpu::finish_nothing, PODIUM_CPU_AT("__syncwarp()"));
 }
 
 template <class T>
-static inline T __shfl_sync(unsigned int mask, T value, int source, int width = 32) {
+static inline T __shfl_sync(unsigned int mask, T value, int source, int width = 32, PODIUM_CPU_SITE) {
   const int lane = int(podium_cpu::own_lane());
-  return podium_cpu::shuffle(mask, value, uint32_t((lane & ~(width - 1)) | (source & (width - 1))));
+  return podium_cpu::shuffle(mask, value, uint32_t((lane & ~(width - 1)) | (source & (width - 1))),
+                             PODIUM_CPU_AT("__shfl_sync()"));
 }
 
 template <class T>
-static inline T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = 32) {
+static inline T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = 32, PODIUM_CPU_SITE) {
   const uint32_t lane = podium_cpu::own_lane(), within = lane & uint32_t(width - 1);
-  return podium_cpu::shuffle(mask, value, delta > within ? lane : lane - delta);
+  return podium_cpu::shuffle(mask, value, delta > within ? lane : lane - delta, PODIUM_CPU_AT("__shfl_up_sync()"));
 }
 
 template <class T>
-static inline T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = 32) {
+static inline T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = 32, PODIUM_CPU_SITE) {
   const uint32_t lane = podium_cpu::own_lane(), within = lane & uint32_t(width - 1);
-  return podium_cpu::shuffle(mask, value, delta >= uint32_t(width) - within ? lane : lane + delta);
+  return podium_cpu::shuffle(mask, value, delta >= uint32_t(width) - within ? lane : lane + delta,
+                             PODIUM_CPU_AT("__shfl_down_sync()"));
 }
 
 template <class T>
-static inline T __shfl_xor_sync(unsigned int mask, T value, int lane_mask, int width = 32) {
+static inline T __shfl_xor_sync(unsigned int mask, T value, int lane_mask, int width = 32, PODIUM_CPU_SITE) {
   const uint32_t lane = podium_cpu::own_lane(), source = lane ^ uint32_t(lane_mask);
-  return podium_cpu::shuffle(mask, value, source > (lane | uint32_t(width - 1)) ? lane : source);
+  return podium_cpu::shuffle(mask, value, source > (lane | uint32_t(width - 1)) ? lane : source,
+                             PODIUM_CPU_AT("__shfl_xor_sync()"));
 }
 
-static inline unsigned int __ballot_sync(unsigned int mask, int predicate) {
-  return uint32_t(podium_cpu::meet(mask, predicate != 0, 0, podium_cpu::finish_ballot));
+namespace podium_cpu {
+
+static inline uint32_t ballot(uint32_t mask, bool predicate, const site &at) {
+  return uint32_t(meet(mask, predicate, 0, finish_ballot, at));
 }
-static inline int __any_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
-static inline int __all_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, predicate == 0) == 0; }
+
+}  // namespace podium_cpu
+
+static inline unsigned int __ballot_sync(unsigned int mask, int predicate, PODIUM_CPU_SITE) {
+  return podium_cpu::ballot(mask, predicate != 0, PODIUM_CPU_AT("__ballot_sync()"));
+}
+static inline int __any_sync(unsigned int mask, int predicate, PODIUM_CPU_SITE) {
+  return podium_cpu::ballot(mask, predicate != 0, PODIUM_CPU_AT("__any_sync()")) != 0;
+}
+static inline int __all_sync(unsigned int mask, int predicate, PODIUM_CPU_SITE) {
+  return podium_cpu::ballot(mask, predicate == 0, PODIUM_CPU_AT("__all_sync()")) == 0;
+}
 
 template <class T>
-static inline unsigned int __match_any_sync(unsigned int mask, T value) {
+static inline unsigned int __match_any_sync(unsigned int mask, T value, PODIUM_CPU_SITE) {
   static_assert(sizeof(T) <= 8, "a match compares values of at most eight bytes");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
-  return uint32_t(podium_cpu::meet(mask, bits, 0, podium_cpu::finish_match));
+  return uint32_t(podium_cpu::meet(mask, bits, 0, podium_cpu::finish_match, PODIUM_CPU_AT("__match_any_sync()")));
 }
 
 template <class T>
-static inline unsigned int __match_all_sync(unsigned int mask, T value, int *all) {
+static inline unsigned int __match_all_sync(unsigned int mask, T value, int *all, PODIUM_CPU_SITE) {
   static_assert(sizeof(T) <= 8, "a match compares values of at most eight bytes");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
-  const uint64_t result = podium_cpu::meet(mask, bits, 0, podium_cpu::finish_match);
+  const uint64_t result = podium_cpu::meet(mask, bits, 0, podium_cpu::finish_match, PODIUM_CPU_AT("__match_all_sync()"));
   *all = uint32_t(result) == uint32_t(result >> 32);
   return *all ? uint32_t(result) : 0;
 }
@@ -209,9 +155,10 @@ static inline unsigned int __match_all_sync(unsigned int mask, T value, int *all
     }                                                                                                  \
   };                                                                                                   \
   }                                                                                                    \
-  static inline type __reduce_##name##_sync(unsigned int mask, type value) {                           \
+  static inline type __reduce_##name##_sync(unsigned int mask, type value, PODIUM_CPU_SITE) {          \
     return type(podium_cpu::meet(mask, uint64_t(value), 0,                                             \
-                                 podium_cpu::finish_reduce<podium_cpu::name##_##type>));               \
+                                 podium_cpu::finish_reduce<podium_cpu::name##_##type>,                 \
+                                 PODIUM_CPU_AT("__reduce_" #name "_sync()")));                         \
   }
 
 typedef unsigned int podium_cpu_unsigned;
@@ -234,13 +181,15 @@ static inline void finish_active(lane *lanes, uint32_t participants) {
 }
 
 // Not inlined, so that the address it returns to tells one place from another.
-static inline __attribute__((noinline)) unsigned int active_mask() {
-  return uint32_t(meet(0, 0, 0, finish_active, __builtin_return_address(0)));
+static inline __attribute__((noinline)) unsigned int active_mask(const site &at) {
+  return uint32_t(meet(0, 0, 0, finish_active, at, __builtin_return_address(0)));
 }
 
 }  // namespace podium_cpu
 
 // The lanes that reach this place together: those that come here before all others have to wait for something else.
-static inline __attribute__((always_inline)) unsigned int __activemask() { return podium_cpu::active_mask(); }
+static inline __attribute__((always_inline)) unsigned int __activemask(PODIUM_CPU_SITE) {
+  return podium_cpu::active_mask(PODIUM_CPU_AT("__activemask()"));
+}
 
 #endif

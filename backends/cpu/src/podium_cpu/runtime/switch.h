@@ -10,7 +10,9 @@
 #include <ucontext.h>
 #endif
 
-#include "standard.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #ifdef PODIUM_CPU_SWITCH_IN_ASSEMBLY
 

@@ -1,0 +1,150 @@
+"""The runtime that runs kernels, as Python sees it: waiting for streams, and holding on to what they still need.
+
+Its code is in the folder ``runtime``, and a part of every library of kernels; the first one that is loaded serves all.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from podium.backend import SharedLibrary
+from podium.errors import SettingError
+
+from podium_cpu.processor import usable_processors
+
+__all__ = ["detail", "keep_alive", "serve", "thread_count", "wait"]
+
+_NOT_READY = -1
+_SLICE = 100  # milliseconds after which a wait looks for signals, such as Ctrl-C
+
+_lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    # Another thread may have held the lock at the fork, and that thread does not exist in the child.
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def thread_count() -> int:
+    """Return how many threads run the blocks of one launch: PODIUM_CPU_THREADS, or one for each processor."""
+    text = os.environ.get("PODIUM_CPU_THREADS", "").strip()
+    if not text:
+        return usable_processors()
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 1024:
+        raise SettingError("PODIUM_CPU_THREADS", text, "a number of threads from 1 to 1024")
+    return int(text)
+
+
+def serve(library: SharedLibrary) -> None:
+    """Have a library run its kernels where all others do: on the same threads, in the same streams."""
+    with _lock:
+        if not any(runtime.attach(library) for runtime in _runtimes):
+            _runtimes.append(_Runtime(library))
+            if len(_runtimes) == 1:
+                atexit.register(_at_exit)
+
+
+def wait(stream: int | None) -> int:
+    """Wait for a stream, or for all; return the first status of its launches that tells of an error."""
+    statuses = [runtime.wait(stream) for runtime in _runtimes]
+    return next(filter(None, statuses), 0)
+
+
+def detail(status: int) -> str:
+    """Return what more there is to say of the last status that this thread was given."""
+    return next(filter(None, (runtime.detail(status) for runtime in _runtimes)), "")
+
+
+def keep_alive(objects: Iterable[object], stream: int) -> None:
+    """Hold on to objects until the launches have ended that a stream has by now."""
+    held = [_held(each) for each in objects if each is not None and not isinstance(each, (int, float))]
+    for runtime in _runtimes:
+        runtime.keep_alive(held, stream)
+
+
+class _Runtime:
+    """The functions of the library whose runtime others use. Kernels built for a sanitizer have one of their own."""
+
+    def __init__(self, library: SharedLibrary) -> None:
+        def function(name: str, result: Any, *arguments: Any) -> Any:
+            return ctypes.CFUNCTYPE(result, *arguments)(library.address(name))
+
+        number = ctypes.POINTER(ctypes.c_uint64)
+        self._table = function("podium_cpu_attach", ctypes.c_void_p, ctypes.c_void_p)(None)
+        self._wait = function("podium_cpu_wait", ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint32)
+        self._progress = function("podium_cpu_progress", None, ctypes.c_uint64, number, number)
+        self._detail = function("podium_cpu_detail", ctypes.c_char_p, ctypes.c_int)
+        self.abandon = function("podium_cpu_abandon", None)
+        self._kept: dict[int, deque[tuple[int, list[object]]]] = {}
+        function("podium_cpu_configure", None, ctypes.c_uint32)(thread_count())
+
+    def attach(self, library: SharedLibrary) -> bool:
+        """Offer the runtime to a library; tell whether it takes it."""
+        offer = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(library.address("podium_cpu_attach"))
+        return bool(offer(self._table) == self._table)
+
+    def wait(self, stream: int | None) -> int:
+        status: int = _NOT_READY
+        while status == _NOT_READY:
+            status = self._wait(stream or 0, stream is None, _SLICE)
+        self._release()
+        return status
+
+    def detail(self, status: int) -> str:
+        text: bytes = self._detail(status)
+        return text.decode("utf-8", "replace")
+
+    def keep_alive(self, held: list[object], stream: int) -> None:
+        newest, _ = self._tickets(stream)
+        with _lock:
+            self._kept.setdefault(stream, deque()).append((newest, held))
+        self._release()
+
+    def _release(self) -> None:
+        freed = []
+        with _lock:
+            for stream in list(self._kept):
+                _, ended = self._tickets(stream)
+                entries = self._kept[stream]
+                while entries and entries[0][0] <= ended:
+                    freed.append(entries.popleft())
+                if not entries:
+                    del self._kept[stream]
+        freed.clear()  # outside of the lock, since this may run anything
+
+    def _tickets(self, stream: int) -> tuple[int, int]:
+        newest, ended = ctypes.c_uint64(), ctypes.c_uint64()
+        self._progress(stream, newest, ended)
+        return newest.value, ended.value
+
+
+_runtimes: list[_Runtime] = []
+
+
+def _at_exit() -> None:
+    # What is queued works on memory that goes away with the interpreter.
+    try:
+        wait(None)
+    except KeyboardInterrupt:
+        for runtime in _runtimes:
+            runtime.abandon()
+        wait(None)
+
+
+def _held(value: object) -> object:
+    """Hold an object such that its memory stays where it is: an exported buffer cannot be resized."""
+    try:
+        return memoryview(value)  # type: ignore[arg-type]  # whether it can is the question
+    except (TypeError, ValueError, BufferError):
+        return value

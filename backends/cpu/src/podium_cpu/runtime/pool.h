@@ -1,0 +1,315 @@
+// The threads of the system that run blocks, and the streams whose launches they run. They sleep while there is nothing
+// to do, are started when first needed, and started anew in a forked child.
+#ifndef PODIUM_CPU_POOL_H
+#define PODIUM_CPU_POOL_H
+
+#include <stdlib.h>
+
+#include "block.h"
+
+namespace podium_cpu {
+
+// A launch in a stream, with its own copy of the arguments behind it.
+struct record {
+  record *next;
+  podium_cpu_launch launch;
+  const kernel *code;
+  uint64_t ticket;
+  void **parameters;
+};
+
+// A stream that has launches, or an error that nobody has asked for.
+struct stream {
+  stream *next;
+  uint64_t handle;
+  record *first, *last;
+  job *running;
+  uint64_t newest, done;  // the tickets of its last launch, and of the last one that has ended
+  int status;
+  char detail[detail_bytes];
+};
+
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
+static uint32_t processors = 1;  // how many threads run blocks of one launch at most
+static uint32_t pool_size;       // how many have been started
+static job *open_jobs;
+static stream *streams;
+static uint64_t tickets;
+static thread_local int last_status;  // what this thread was given, and what there is to say of it
+static thread_local char last_detail[detail_bytes];
+
+static uint32_t pool_threads() { return processors; }
+
+static void *serve(void *);
+
+// Start the pool's threads unless it has them; with the lock. Tell whether there is one.
+static bool ensure_pool() {
+  while (pool_size < processors) {
+    // Signals are for the program's own threads; but this one's own faults, and the request to stop, are its own.
+    sigset_t all, before;
+    sigfillset(&all);
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGURG, SIGTRAP, SIGABRT};
+    for (int each : own)
+      sigdelset(&all, each);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    const int failed = pthread_create(&thread, nullptr, serve, nullptr);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (failed)
+      break;
+    pthread_detach(thread);
+    ++pool_size;
+  }
+  return pool_size > 0;
+}
+
+// Let the pool's threads join in a job. False if there are none.
+static bool share_out(job &j) {
+  pthread_mutex_lock(&pool_lock);
+  const bool possible = ensure_pool();
+  if (possible) {
+    j.shared_out = true;
+    j.below = open_jobs;
+    open_jobs = &j;
+    pthread_cond_broadcast(&work);
+  }
+  pthread_mutex_unlock(&pool_lock);
+  return possible;
+}
+
+static job *joinable() {
+  for (job *j = open_jobs; j; j = j->below)
+    if (j->others + 1 < processors && !is_cancelled(*j) && __atomic_load_n(&j->next, __ATOMIC_RELAXED) < j->blocks)
+      return j;
+  return nullptr;
+}
+
+static void *run_cooperative_block(void *address) {
+  job &j = *static_cast<job *>(address);
+  worker *w = current_worker();
+  if (w)
+    participate(*w, j);
+  else
+    fail(j, PODIUM_CPU_ERROR_OUT_OF_MEMORY, nullptr);
+  leave_grid(j);
+  return nullptr;
+}
+
+// Give each block a thread of its own.
+static void run_cooperatively(job &j) {
+  pthread_t threads[PODIUM_CPU_MAX_COOPERATIVE];
+  pthread_mutex_init(&j.grid_lock, nullptr);
+  pthread_cond_init(&j.grid_moved, nullptr);
+  uint64_t started = 0;
+  while (started < j.blocks && pthread_create(&threads[started], nullptr, run_cooperative_block, &j) == 0)
+    ++started;
+  if (started < j.blocks)
+    fail(j, PODIUM_CPU_ERROR_OUT_OF_MEMORY, "the system gave %u threads, and each block needs one", unsigned(started));
+  for (uint64_t i = 0; i < started; ++i)
+    pthread_join(threads[i], nullptr);
+  pthread_cond_destroy(&j.grid_moved);
+  pthread_mutex_destroy(&j.grid_lock);
+}
+
+static void watch_interrupts(job &j);  // in signals.h
+static void unwatch_interrupts();
+
+#ifdef PODIUM_CPU_SANITIZE
+// Shared memory is not the thread's own here, so that the sanitizers see its bounds: one block at a time.
+static pthread_mutex_t serial_lock = PTHREAD_MUTEX_INITIALIZER;
+#endif
+
+static void prepare_job(job &j, const podium_cpu_launch *launch, void *const *parameters, const kernel &code) {
+  j.launch = launch;
+  j.code = &code;
+  j.parameters = parameters;
+  j.blocks = uint64_t(launch->grid[0]) * launch->grid[1] * launch->grid[2];
+  j.owner = nullptr;
+  j.shared_out = j.cancelled = false;
+  j.next = j.others = 0;
+  j.status = PODIUM_CPU_SUCCESS;
+  j.detail[0] = 0;
+  j.grid_arrived = j.grid_left = j.grid_generation = 0;
+}
+
+// Run a launch to its end, in this thread and those of the pool.
+static void run_job(job &j) {
+  worker *w = j.owner = current_worker();
+  if (!w) {
+    j.status = PODIUM_CPU_ERROR_OUT_OF_MEMORY;
+    return;
+  }
+#ifdef PODIUM_CPU_SANITIZE
+  pthread_mutex_lock(&serial_lock);
+#endif
+  if (w->main_thread)
+    watch_interrupts(j);
+  if (j.launch->cooperative)
+    run_cooperatively(j);
+  else
+    participate(*w, j);
+  if (j.shared_out) {
+    pthread_mutex_lock(&pool_lock);
+    for (job **each = &open_jobs; *each; each = &(*each)->below)
+      if (*each == &j) {
+        *each = j.below;
+        break;
+      }
+    while (j.others)
+      pthread_cond_wait(&done, &pool_lock);
+    pthread_mutex_unlock(&pool_lock);
+  }
+  if (w->main_thread)
+    unwatch_interrupts();
+#ifdef PODIUM_CPU_SANITIZE
+  pthread_mutex_unlock(&serial_lock);
+#endif
+}
+
+// ---- streams ----
+
+static stream **find_stream(uint64_t handle) {
+  stream **place = &streams;
+  while (*place && (*place)->handle != handle)
+    place = &(*place)->next;
+  return place;
+}
+
+static inline bool is_idle(const stream &s) { return !s.first && !s.running; }
+
+// Forget a stream that has nothing to do and nothing to tell.
+static void tidy_stream(uint64_t handle) {
+  stream **place = find_stream(handle), *s = *place;
+  if (s && is_idle(*s) && s->status == PODIUM_CPU_SUCCESS) {
+    *place = s->next;
+    free(s);
+  }
+}
+
+// Run the first launch of a stream; called with the lock, and gives it up meanwhile.
+static void run_first(stream &s) {
+  record *r = s.first;
+  s.first = r->next;
+  job j;
+  prepare_job(j, &r->launch, r->parameters, *r->code);
+  s.running = &j;
+  pthread_mutex_unlock(&pool_lock);
+  run_job(j);
+  pthread_mutex_lock(&pool_lock);
+  s.running = nullptr;
+  s.done = r->ticket;
+  free(r);
+  if (j.status && s.status == PODIUM_CPU_SUCCESS) {
+    s.status = j.status;
+    memcpy(s.detail, j.detail, detail_bytes);
+  }
+  tidy_stream(s.handle);
+  pthread_cond_broadcast(&done);
+}
+
+static void *serve(void *) {
+  pthread_mutex_lock(&pool_lock);
+  for (;;) {
+    if (job *j = joinable()) {
+      ++j->others;
+      pthread_mutex_unlock(&pool_lock);
+      worker *w = current_worker();
+      if (w)
+        participate(*w, *j);
+      else
+        fail(*j, PODIUM_CPU_ERROR_OUT_OF_MEMORY, nullptr);
+      pthread_mutex_lock(&pool_lock);
+      if (--j->others == 0)
+        pthread_cond_broadcast(&done);
+      continue;
+    }
+    stream *s = streams;
+    while (s && (s->running || !s->first))
+      s = s->next;
+    if (s)
+      run_first(*s);
+    else
+      pthread_cond_wait(&work, &pool_lock);
+  }
+  return nullptr;
+}
+
+static int enqueue(const podium_cpu_launch *launch, void *const *parameters, const kernel &code) {
+  size_t bytes = (sizeof(record) + 63) & ~size_t(63);
+  const size_t addresses = bytes;
+  bytes += (code.parameters * sizeof(void *) + 63) & ~size_t(63);
+  const size_t values = bytes;
+  for (uint32_t i = 0; i < code.parameters; ++i)
+    bytes += (code.sizes[i] + 63) & ~size_t(63);
+  char *memory = nullptr;
+  if (posix_memalign(reinterpret_cast<void **>(&memory), 64, bytes) != 0)
+    return PODIUM_CPU_ERROR_OUT_OF_MEMORY;
+  record *r = reinterpret_cast<record *>(memory);
+  r->next = nullptr;
+  r->launch = *launch;
+  r->code = &code;
+  r->parameters = reinterpret_cast<void **>(memory + addresses);
+  char *value = memory + values;
+  for (uint32_t i = 0; i < code.parameters; ++i) {
+    memcpy(value, parameters[i], code.sizes[i]);
+    r->parameters[i] = value;
+    value += (code.sizes[i] + 63) & ~size_t(63);
+  }
+  pthread_mutex_lock(&pool_lock);
+  stream **place = find_stream(launch->stream), *s = *place;
+  bool possible = ensure_pool();
+  if (possible && !s) {
+    s = *place = static_cast<stream *>(calloc(1, sizeof(stream)));
+    possible = s != nullptr;
+    if (s)
+      s->handle = launch->stream;
+  }
+  if (possible) {
+    s->newest = r->ticket = ++tickets;
+    if (s->first)
+      s->last->next = r;
+    else
+      s->first = r;
+    s->last = r;
+    pthread_cond_signal(&work);
+  }
+  pthread_mutex_unlock(&pool_lock);
+  if (!possible)
+    free(memory);
+  return possible ? PODIUM_CPU_SUCCESS : PODIUM_CPU_ERROR_OUT_OF_MEMORY;
+}
+
+// In a forked child, whose only thread is this one, nothing runs and nothing waits.
+static void renew_pool() {
+  pool_lock = PTHREAD_MUTEX_INITIALIZER;
+  work = done = PTHREAD_COND_INITIALIZER;
+  workers_lock = PTHREAD_MUTEX_INITIALIZER;
+#ifdef PODIUM_CPU_SANITIZE
+  serial_lock = PTHREAD_MUTEX_INITIALIZER;
+#endif
+  pool_size = 0;
+  open_jobs = nullptr;
+  streams = nullptr;
+  for (uint32_t i = 0; i < max_workers && workers[i]; ++i) {
+    workers[i]->taken = workers[i] == own_worker;
+    workers[i]->running = nullptr;
+    workers[i]->in_kernel = false;
+  }
+  if (own_worker)
+    identify_thread(*own_worker);
+}
+
+static void lock_all() {
+  pthread_mutex_lock(&pool_lock);
+  pthread_mutex_lock(&workers_lock);
+}
+
+static void unlock_all() {
+  pthread_mutex_unlock(&workers_lock);
+  pthread_mutex_unlock(&pool_lock);
+}
+
+}  // namespace podium_cpu
+
+#endif
