@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from broken_drivers import Broken
 
-from podium.backend import Driver, LaunchConfig, ObjectCode, Parameters, Program, Target
+from podium.backend import Driver, Function, LaunchConfig, ObjectCode, Parameters, Program, Target
 from podium.testing import DriverConformance
 
 from podium_cpu.driver import CpuDriver
@@ -109,6 +109,13 @@ class KnowsKernelsByName(WholeCpu):
         return kept[name]
 
 
+class LoadsEachKernelByItself(WholeCpu):
+    """It gives every kernel of a module variables of its own."""
+
+    def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
+        return self.load(code, name, device)
+
+
 _INDICES = "test_every_thread_runs_once_with_its_own_indices"
 
 BROKEN_CPU = [
@@ -121,4 +128,5 @@ BROKEN_CPU = [
     Broken(TurnsIncludeDirsAround, "test_include_dirs"),
     Broken(IgnoresTheStandard, "test_options_reach_the_compiler"),
     Broken(KnowsKernelsByName, "test_constants"),
+    Broken(LoadsEachKernelByItself, "test_kernels_of_a_module_share_variables"),
 ]

@@ -226,6 +226,23 @@ class SharesItsMemory(FakeDriver):
         return kept.setdefault((size, alignment), super().allocate(size, alignment, device, stream))  # type: ignore[no-any-return]
 
 
+class HasVariablesOnce(FakeDriver):
+    """It has one memory for the variables of all modules."""
+
+    def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
+        kept = self.__dict__.setdefault("kept", {})
+        return kept.setdefault(name, super().variable(function, code, name, device))  # type: ignore[no-any-return]
+
+
+class MovesVariables(FakeDriver):
+    """It gives a variable another address each time."""
+
+    def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
+        size = super().variable(function, code, name, device)[1]
+        self.variables[function.module][name] = self.allocate(size, 256, device, 0)
+        return super().variable(function, code, name, device)
+
+
 class Broken:
     """A broken driver, and the tests of the suite that must fail for it."""
 
@@ -262,4 +279,6 @@ BROKEN = [
     Broken(BreaksAfterFork, "test_launching_in_a_forked_child"),
     Broken(SpeaksAtTheEnd, "test_a_process_ends_silently"),
     Broken(SharesItsMemory, "test_allocate_gives_aligned_memory"),
+    Broken(HasVariablesOnce, "test_variables_do_not_overlap"),
+    Broken(MovesVariables, "test_a_variable_is_an_array_in_its_own_memory"),
 ]

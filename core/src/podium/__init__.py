@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from podium._active import DriverConfig
     from podium._debug import debugging, set_debug
     from podium._hooks import hooks
-    from podium._kernel import Kernel, Module, kernel, module
+    from podium._kernel import Kernel
     from podium._launch_config import LaunchConfig
     from podium._memory import Array, asarray, empty
+    from podium._module import Module, kernel, module
     from podium._object_code import ObjectCode
     from podium._program import Options, Program
     from podium._scratch import set_allocator, use_allocator
@@ -76,7 +77,7 @@ _HOMES = {
     "Device": ("_target", "Device"),
     "Kernel": ("_kernel", "Kernel"),
     "LaunchConfig": ("_launch_config", "LaunchConfig"),
-    "Module": ("_kernel", "Module"),
+    "Module": ("_module", "Module"),
     "ObjectCode": ("_object_code", "ObjectCode"),
     "Options": ("_program", "Options"),
     "Program": ("_program", "Program"),
@@ -87,8 +88,8 @@ _HOMES = {
     "driver": ("_active", "driver_config"),
     "empty": ("_memory", "empty"),
     "hooks": ("_hooks", "hooks"),
-    "kernel": ("_kernel", "kernel"),
-    "module": ("_kernel", "module"),
+    "kernel": ("_module", "kernel"),
+    "module": ("_module", "module"),
     "recent_launches": ("_state", "recent"),
     "reset_active": ("_active", "driver_config.reset_active"),
     "set_active": ("_active", "driver_config.set_active"),

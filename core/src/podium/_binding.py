@@ -12,10 +12,10 @@ from podium._fork import ForkSafeLock
 from podium._hooks import LoadEvent, hooks
 from podium._launch import DynamicLaunch, Launch
 from podium._launch_config import LaunchConfig
-from podium._limits import find_device
+from podium._limits import find_device, loadable_device
 from podium._object_code import ObjectCode
 from podium._target import Device, Target
-from podium.errors import ArgumentCountError, ForkedProcessError, LaunchConfigError, LoadError
+from podium.errors import ArgumentCountError, LaunchConfigError, LoadError
 
 if TYPE_CHECKING:
     from podium._kernel import Kernel
@@ -34,7 +34,9 @@ class Binding:
         self.launcher = driver.launcher_cls(kernel, kernel.metadata, driver)
         self.epoch = 0
         self._codes: dict[Target, ObjectCode] = {}
-        self._functions = kernel.loaded.setdefault(driver, {})
+        # Code that has variables belongs to the module; other code to the kernel, which gives it back.
+        self._is_shared = kernel.module.program is not None
+        self._functions = {} if self._is_shared else kernel.loaded.setdefault(driver, {})
         self._launches: dict[Any, Callable[..., None]] = {}
         self._keys: dict[int, Any] = {}
         self._lock = ForkSafeLock()
@@ -139,16 +141,7 @@ class Binding:
         if function is not None:
             return function
         driver = self.driver
-        if parent := _state.forked_from(driver.name):
-            raise ForkedProcessError(driver.name, parent)
-        description = self.device(device)
-        if driver.capturing(device, driver.current_stream(device) if stream is None else stream):
-            raise LoadError(
-                f"{self.name} is not loaded on device {device} yet, and its stream is being captured into a graph, "
-                f"where nothing can be loaded. Call kernel.load() or launch it once before the capture",
-                kernel=self.name,
-                backend=driver.name,
-            )
+        description = loadable_device(self.name, driver, device, stream)
         with self._lock:
             function = self._functions.get(device)
             if function is None:
@@ -184,6 +177,8 @@ class Binding:
     def _load_code(self, code: ObjectCode, device: Device) -> Function:
         """Load; what is damaged in the cache is compiled anew, once."""
         name = self.kernel.entry_name
+        if self._is_shared:
+            return self.kernel.module.load(self.driver, device, name).function(name)
         try:
             return self.driver.load(code, name, device.index)
         except LoadError as error:
@@ -194,6 +189,8 @@ class Binding:
 
     def forget(self) -> None:
         """Let every launch ask for its function again, since the loaded ones are about to be released."""
+        if self._is_shared:
+            self._functions.clear()
         self.epoch += 1
         self.launcher.forget()
 

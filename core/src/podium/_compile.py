@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from podium import _cache
@@ -12,10 +14,13 @@ from podium._object_code import ObjectCode
 from podium._program import Entry, Options, Program
 from podium._signature import Signature, SignatureLike
 from podium._target import Target
+from podium._variable import DeclaredVariable
 from podium.backend import Driver
 from podium.errors import CompileError, LoadError, SourceError
 
-__all__ = ["Declaration", "compile_program", "declare", "discard_program"]
+__all__ = ["Declaration", "compile_program", "declare", "discard_program", "included_headers", "read_module"]
+
+_MAY_HAVE_VARIABLES = re.compile(r"__(?:device|constant|managed)__")
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ def declare(
     options: Options,
     name: str | None,
     signature: SignatureLike | None,
-    constants: dict[str, object],
+    constants: Mapping[str, object],
 ) -> Declaration:
     """Read the declaration of a kernel from its source. An explicit signature always wins over what is read.
 
@@ -49,13 +54,48 @@ def declare(
         raise SourceError(f"The declaration of a kernel cannot be read from {language!r}: give name= and signature=")
     else:
         name, declared, text = _parse(source, name, constants, explicit, _macros(options))
-    headers: tuple[tuple[str, str], ...] = ()
+    headers = included_headers(source, path, language, options)
+    program = Program(text, language, (Entry(name, declared),), options, path, headers)
+    return Declaration(name, declared, program)
+
+
+def included_headers(source: str, path: str | None, language: str, options: Options) -> tuple[tuple[str, str], ...]:
+    """Return the headers that a source includes, as `Program.headers` has them."""
     if language == "cuda" and ("include" in source or any(flag.startswith("-include") for flag in options.flags)):
         from podium._source import scan_includes
 
-        headers = scan_includes(source, path, options.include_dirs, options.flags)
-    program = Program(text, language, (Entry(name, declared),), options, path, headers)
-    return Declaration(name, declared, program)
+        return scan_includes(source, path, options.include_dirs, options.flags)
+    return ()
+
+
+def read_module(source: str, options: Options, *, sure: bool) -> tuple[tuple[DeclaredVariable, ...], tuple[Entry, ...]]:
+    """Read the variables of a source and the kernels that surely are in it.
+
+    Unless the caller is `sure` that it has variables, a source where none can be is not read. What was read is kept in
+    the cache. Raises `SourceError`.
+    """
+    defines = _macros(options)
+    if not sure and not any(map(_MAY_HAVE_VARIABLES.search, (source, *(value for _, value in defines)))):
+        return (), ()
+    cache = _cache.default_cache()
+    key = _cache.cache_key("declaration", "module", source, repr(defines))
+    stored = cache.get(key)
+    if stored is not None:
+        try:
+            fields = json.loads(stored)
+            variables = tuple(DeclaredVariable(**each) for each in fields["variables"])
+            return variables, tuple(Entry(name, Signature.parse(text)) for name, text in fields["kernels"])
+        except (ValueError, KeyError, TypeError) as error:
+            cache.quarantine(key, str(error))
+    from podium._source import parse_module
+
+    variables, kernels = parse_module(source, defines=defines)
+    fields = {
+        "variables": list(map(vars, variables)),
+        "kernels": [(each.name, str(each.signature)) for each in kernels],
+    }
+    cache.put(key, json.dumps(fields).encode())
+    return variables, kernels
 
 
 def _macros(options: Options) -> tuple[tuple[str, str], ...]:
@@ -67,7 +107,7 @@ def _macros(options: Options) -> tuple[tuple[str, str], ...]:
 def _parse(
     source: str,
     name: str | None,
-    constants: dict[str, object],
+    constants: Mapping[str, object],
     explicit: Signature | None,
     defines: tuple[tuple[str, str], ...],
 ) -> tuple[str, Signature, str]:
@@ -85,7 +125,7 @@ def _parse(
             cache.quarantine(key, str(error))
     from podium._source import parse_kernel
 
-    parsed = parse_kernel(source, name, constants, explicit, defines=defines)
+    parsed = parse_kernel(source, name, dict(constants), explicit, defines=defines)
     if plain:
         fields = {"name": parsed.name, "signature": str(parsed.signature), "source": parsed.source}
         cache.put(key, json.dumps(fields).encode())
@@ -135,6 +175,7 @@ def _program_key(driver: Driver, program: Program, target: Target) -> str:
         program.source,
         program.label,  # compiled into line information and messages
         repr([(entry.name, str(entry.signature)) for entry in program.entries]),
+        repr([str(variable) for variable in program.variables]),
         program.options.key(),
         repr(program.headers),
         str(target),

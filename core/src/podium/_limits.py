@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from podium import _state
 from podium._launch_config import AXES, LaunchConfig
 from podium._target import Device
-from podium.errors import LaunchConfigError, OutOfResourcesError
+from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, OutOfResourcesError
 
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["check_block", "check_features", "check_limits", "find_device", "grid_error"]
+__all__ = ["check_block", "check_features", "check_limits", "find_device", "grid_error", "loadable_device"]
 
 
 def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
@@ -40,6 +41,24 @@ def find_device(what: str, driver: Driver, index: int, kernel: str | None = None
             value=index,
         )
     return devices[index]
+
+
+def loadable_device(what: str, driver: Driver, index: int, stream: int | None = None) -> Device:
+    """Return a device that code is about to be loaded on.
+
+    Raises `LaunchConfigError` if there is no such device, `ForkedProcessError` or `LoadError` if nothing can be loaded.
+    """
+    if parent := _state.forked_from(driver.name):
+        raise ForkedProcessError(driver.name, parent)
+    device = find_device(what, driver, index, what)
+    if driver.capturing(index, driver.current_stream(index) if stream is None else stream):
+        raise LoadError(
+            f"{what} is not loaded on device {index} yet, and its stream is being captured into a graph, "
+            f"where nothing can be loaded. Call kernel.load() or launch it once before the capture",
+            kernel=what,
+            backend=driver.name,
+        )
+    return device
 
 
 def check_limits(kernel: str, device: Device, config: LaunchConfig) -> None:

@@ -24,14 +24,16 @@ from podium.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from podium.backend import Buffer, Driver
 
-__all__ = ["Array", "asarray", "empty"]
+__all__ = ["Array", "array_at", "asarray", "empty"]
 
 _ALIGNMENT = 256
 _MOST_AXES = 64  # as numpy has
 
 
 class Array:
-    """A C-contiguous array in a driver's memory. Make one with `empty` or `asarray`; pass it to kernels as it is.
+    """A C-contiguous array in a driver's memory; pass it to kernels as it is.
+
+    `empty` and `asarray` make one in new memory, `Module.variable` gives one in the memory of a variable.
 
     `shape` counts elements along each axis, `dtype` is a spelling such as "fp32", `ptr` the address, `nbytes` the size.
     """
@@ -41,6 +43,7 @@ class Array:
     _driver: Driver
     _element: ElementType
     _buffer: Buffer
+    _is_record = False  # whether the elements are parts of structs
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,6 +79,38 @@ class Array:
     def nbytes(self) -> int:
         """How many bytes the elements take."""
         return self.size * self._element.size
+
+    def copy_from(self, value: Any) -> None:
+        """Copy values into the array, after waiting for the launches before: what `asarray` takes, of the same shape.
+
+        Numbers and sequences of them are converted, buffers and arrays must have the same element type. An array of
+        structs, which variables can be, also takes what has as many bytes: a ctypes structure, a numpy record, bytes.
+        Raises ArgumentTypeError or ArgumentValueError.
+        """
+        from podium._synchronize import synchronize
+
+        data = self._bytes_of(value)
+        synchronize(self.device, driver=self.driver)
+        if data:
+            _write(self, data)
+
+    def _bytes_of(self, value: Any) -> bytes:
+        if self._is_record and not isinstance(value, Array):
+            try:
+                data = memoryview(value).tobytes("C")
+            except (TypeError, BufferError, ValueError):
+                data = b""
+            if len(data) == self.nbytes:
+                return data
+        element, axes, data = _values(value, self._element)
+        if axes != self.shape:
+            raise ArgumentValueError(
+                f"{self!r} cannot be given values of shape {axes}: the shapes must be the same",
+                argument="value",
+                value=str(axes),
+            )
+        _check_element(element, self._element)
+        return data
 
     def tobytes(self) -> bytes:
         """Return a copy of the memory, after waiting for the launches before."""
@@ -181,12 +216,21 @@ def empty(
     device = driver.current_device() if device is None else find_device("empty", driver, device).index
     size = math.prod(axes) * element.size
     buffer = driver.allocate(max(1, size), _ALIGNMENT, device, driver.current_stream(device))
+    return array_at(driver, device, element.spelling, axes, buffer)
+
+
+def array_at(
+    driver: Driver, device: int, dtype: str, shape: tuple[int, ...], buffer: Buffer, *, is_record: bool = False
+) -> Array:
+    """Make an array of memory that is there, and keep the buffer. `is_record` tells that its elements are structs."""
+    element = element_type(dtype)
+    array: Any
     if driver.host_memory:
-        array = _host_type(element.format or "H", axes).from_address(buffer.ptr)  # type: ignore[attr-defined]
+        array = _host_type(element.format or "H", shape).from_address(buffer.ptr)  # type: ignore[attr-defined]
     else:
         array = Array()
-    array._shape, array._device, array._driver = axes, device, driver
-    array._element, array._buffer = element, buffer
+    array._shape, array._device, array._driver = shape, device, driver
+    array._element, array._buffer, array._is_record = element, buffer, is_record
     return array  # type: ignore[no-any-return]
 
 
@@ -196,27 +240,41 @@ def asarray(value: Any, dtype: Any = None, *, device: int | None = None, driver:
     Without `dtype`, buffers keep theirs; sequences with a float in them become fp32, of ints i32, of bools i1.
     Raises ArgumentTypeError or ArgumentValueError for what has no such form.
     """
-    if isinstance(value, Array):
-        element, axes, data = value._element, value.shape, value.tobytes()
-    elif (found := _from_host(value)) is not None:
-        element, axes, data = found
-    else:
-        axes, flat = _flatten(value)
-        return _from_bytes(_encode(flat, dtype or _guess(flat)), axes, dtype or _guess(flat), device, driver)
-    if dtype is not None and element_type(dtype) != element:
-        raise ArgumentTypeError(
-            f"The elements are {element.spelling}, not {element_type(dtype).spelling}; convert them first"
-        )
-    return _from_bytes(data, axes, element.spelling, device, driver)
-
-
-def _from_bytes(
-    data: bytes, shape: tuple[int, ...], dtype: Any, device: int | None = None, driver: Driver | None = None
-) -> Array:
-    array = empty(shape, dtype, device=device, driver=driver)
+    element, axes, data = _values(value, None if dtype is None else element_type(dtype))
+    if dtype is not None:
+        _check_element(element, element_type(dtype))
+    array = empty(axes, element.spelling, device=device, driver=driver)
     if data:
-        source = ctypes.create_string_buffer(data, len(data))
-        array.driver.copy(array.ptr, ctypes.addressof(source), len(data), array.driver.current_stream(array.device))
+        _write(array, data)
+    return array
+
+
+def _values(value: Any, wanted: ElementType | None) -> tuple[ElementType, tuple[int, ...], bytes]:
+    """Return the element type, the shape and the bytes of what can be an array; numbers become what is wanted."""
+    if isinstance(value, Array):
+        return value._element, value.shape, value.tobytes()
+    if (found := _from_host(value)) is not None:
+        return found
+    axes, flat = _flatten(value)
+    element = wanted or element_type(_guess(flat))
+    return element, axes, _encode(flat, element.spelling)
+
+
+def _check_element(found: ElementType, wanted: ElementType) -> None:
+    if found != wanted:
+        raise ArgumentTypeError(f"The elements are {found.spelling}, not {wanted.spelling}; convert them first")
+
+
+def _write(array: Array, data: bytes) -> None:
+    source = ctypes.create_string_buffer(data, len(data))
+    stream = array.driver.current_stream(array.device)
+    array.driver.copy(array.ptr, ctypes.addressof(source), len(data), stream)
+
+
+def _from_bytes(data: bytes, shape: tuple[int, ...], dtype: str) -> Array:
+    array = empty(shape, dtype)
+    if data:
+        _write(array, data)
     return array
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from podium._program import Entry
 from podium._signature import Signature
 from podium._target import Target
+from podium._variable import Variable
 from podium.errors import LoadError
 
 __all__ = ["ObjectCode"]
@@ -23,7 +24,8 @@ class ObjectCode:
     """Compiled bytes of one or more kernels.
 
     `format` names what the bytes are ("elf", "cubin", "hsaco", "ptx"), `entries` the kernels in them with their
-    signatures, `symbols` maps the names of entries to the names in the binary where the two differ.
+    signatures, `variables` the variables that the host can reach. `symbols` maps the names of both to the names in the
+    binary where the two differ.
     `metadata` has what the backend wants to keep with the code; it must survive JSON. `log` is what the compiler said.
     """
 
@@ -34,6 +36,7 @@ class ObjectCode:
     symbols: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     log: str = field(default="", repr=False)
+    variables: tuple[Variable, ...] = ()
 
     def entry(self, name: str) -> Entry:
         """Return the entry of that name. Raises `LoadError` listing the names there are."""
@@ -44,8 +47,13 @@ class ObjectCode:
         raise LoadError(f"No kernel {name!r} in this object code; it has: {names}", kernel=name)
 
     def symbol(self, name: str) -> str:
-        """Return the name that the kernel has in the binary."""
+        """Return the name that a kernel or a variable has in the binary."""
         return self.symbols.get(name, name)
+
+    def with_variables(self, variables: Mapping[str, Variable]) -> ObjectCode:
+        """Return the code with further variables, which the bytes have but nobody has said so."""
+        merged = {each.name: each for each in self.variables} | dict(variables)
+        return replace(self, variables=tuple(merged.values())) if variables else self
 
     def to_bytes(self) -> bytes:
         """Serialise, metadata and code in one piece."""
@@ -56,6 +64,7 @@ class ObjectCode:
             "symbols": dict(self.symbols),
             "metadata": dict(self.metadata),
             "log": self.log,
+            "variables": [[variable.name, str(variable.type)] for variable in self.variables],
         }
         return _MAGIC + json.dumps(header, sort_keys=True).encode() + b"\n" + self.code
 
@@ -108,6 +117,7 @@ def _deserialise(data: bytes) -> ObjectCode:
             symbols=header["symbols"],
             metadata=header["metadata"],
             log=header["log"],
+            variables=tuple(Variable.of(name, text) for name, text in header.get("variables", ())),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise LoadError(f"The podium object code is damaged: {error}") from None

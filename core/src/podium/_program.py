@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from podium._signature import Signature
+from podium._variable import Variable
 
 __all__ = ["Entry", "Options", "Program"]
 
@@ -99,7 +100,8 @@ class Program:
 
     `language` is "cuda" for the CUDA dialect of C++; a backend may take others, such as "ptx".
     `path` is where the text came from, for messages and quoted includes; `headers` holds the name and the content hash
-    of every header that the text includes, since they change the output too.
+    of every header that the text includes, since they change the output too. `variables` are those that the host
+    wants to reach.
     """
 
     source: str
@@ -108,6 +110,7 @@ class Program:
     options: Options = field(default_factory=Options)
     path: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    variables: tuple[Variable, ...] = ()
 
     @property
     def label(self) -> str:

@@ -35,6 +35,8 @@ from podium._parameters import Parameters
 from podium._program import Entry, Options, Program
 from podium._signature import Parameter, Signature, Type
 from podium._target import Device, Target
+from podium._variable import Variable
+from podium.errors import LoadError
 from podium.hookspecs import API_VERSION, hookimpl
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ __all__ = [
     "Signature",
     "Target",
     "Type",
+    "Variable",
     "hookimpl",
 ]
 
@@ -172,8 +175,8 @@ class Driver(ABC):
     def compile(self, program: Program, target: Target) -> ObjectCode:
         """Compile; called on a cache miss only, without the interpreter lock where that is possible.
 
-        Works without a device. The result's entries are those of the program. Raises `CompileError` with the log and
-        the places in the user's source, `ToolchainError` if there is no compiler.
+        Works without a device. The result's entries and variables are those of the program. Raises `CompileError`
+        with the log and the places in the user's source, `ToolchainError` if there is no compiler.
         """
 
     @abstractmethod
@@ -228,6 +231,29 @@ class Driver(ABC):
         Called after each launch on a stream other than 0 where `host_memory` is true: ordinary memory can be given back
         while a queued launch still needs it. A driver whose launches have ended when they return has nothing to do.
         """
+
+    def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
+        """Return another kernel of code that `load` has put on a device; both see the same variables.
+
+        Called for code with variables, with what `load` returned for its first kernel there. Only that one is given to
+        `unload`, when nobody needs any of them. Raises `LoadError`. A backend that leaves this out cannot run several
+        kernels of a module whose source has variables.
+        """
+        raise LoadError(
+            f"{name}: backend {self.name!r} cannot load several kernels so that they share their variables. Declare "
+            f"each by podium.kernel, where it has variables of its own, or make the variables constants",
+            kernel=name,
+            backend=self.name,
+        )
+
+    def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
+        """Return the address and the bytes of a variable of code that is on a device, as cuModuleGetGlobal does.
+
+        `function` is what `load` returned for the code there, `name` one of `ObjectCode.variables`; each load of code
+        has variables of its own, with the values that the source gives them. `compile` must keep every variable of
+        the program, whether a kernel uses it or not. Raises `LoadError`; left out, the backend gives no access.
+        """
+        raise LoadError(f"Backend {self.name!r} gives no access to variables such as {name}", backend=self.name)
 
     def capturing(self, device: int, stream: int) -> bool:
         """Tell whether the stream is being captured into a graph; then nothing may be compiled or loaded."""

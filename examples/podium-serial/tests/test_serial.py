@@ -11,4 +11,4 @@ class TestSerial(DriverConformance):
     """What the backend does not claim is skipped, and counted."""
 
     driver_class = SerialDriver
-    capabilities = Capabilities().without("shared_memory", "barriers", "atomics", "warps", "half")
+    capabilities = Capabilities().without("shared_memory", "barriers", "atomics", "warps", "half", "variables")

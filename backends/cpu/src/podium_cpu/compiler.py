@@ -61,7 +61,7 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
             target=str(target),
         )
     compiler = HostCompiler.find("c++")
-    lines = entry_lines(program.entries)
+    lines = entry_lines(program.entries, program.variables)
     flags = _flags(program, target, compiler)
     try:
         source = _unit(program, lines)
@@ -83,8 +83,9 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
         format=_object_format(),
         target=target,
         entries=program.entries,
-        symbols={entry.name: lines.symbols[index] for index, entry in enumerate(program.entries)},
+        symbols=lines.symbols,
         log=built.log,
+        variables=program.variables,
     )
 
 

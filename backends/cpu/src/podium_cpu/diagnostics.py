@@ -78,13 +78,16 @@ def _translate(found: Sequence[Diagnostic], program: Program, lines: EntryLines)
 
 
 def _has(result: Sequence[Diagnostic], program: Program, line: EntryLine) -> bool:
-    name = repr(program.entries[line.entry].name)
+    name = repr(_name(program, line.entry))
     return any(name in each.message for each in result if each.severity == "error")
 
 
 def _complaint(line: EntryLine, diagnostic: Diagnostic, following: Sequence[Diagnostic], program: Program) -> str:
+    name = _name(program, line.entry)
+    if line.kind == "variable":
+        unknown = _UNKNOWN.search(diagnostic.message)
+        return f"there is no variable {name!r} in the source" if unknown else f"{line.complaint}: {diagnostic.message}"
     if line.kind == "name" and "static" not in diagnostic.message:
-        name = program.entries[line.entry].name
         if _UNKNOWN.search(diagnostic.message):
             names = ", ".join(dict.fromkeys(_KERNEL.findall(program.source))) or "none"
             return f"{line.complaint} in the source; it has: {names}"
@@ -97,9 +100,15 @@ def _complaint(line: EntryLine, diagnostic: Diagnostic, following: Sequence[Diag
     return line.complaint.replace("{found}", numbers[1] if numbers else "another number of")
 
 
+def _name(program: Program, entry: int) -> str:
+    """Return the name of a kernel, or of a variable: those are counted after the kernels."""
+    names = [*(each.name for each in program.entries), *(each.name for each in program.variables)]
+    return names[entry]
+
+
 def _declaration(program: Program, entry: int) -> tuple[int, int]:
-    """Find the line and the column of a kernel's name in the source, or the beginning."""
-    base = re.sub(r"<.*", "", program.entries[entry].name, flags=re.DOTALL).split("::")[-1].strip()
+    """Find the line and the column of the name of a kernel or variable in the source, or the beginning."""
+    base = re.sub(r"<.*", "", _name(program, entry), flags=re.DOTALL).split("::")[-1].strip()
     kernels = (match for match in _KERNEL.finditer(program.source) if match[1] == base)
     match = next(kernels, None) or re.search(rf"\b({re.escape(base)})\b", program.source)
     if match is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import threading
 from collections.abc import Sequence
@@ -76,6 +77,7 @@ class _Launch(ctypes.Structure):
 
 # Calls of this type release the interpreter lock.
 _Entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Launch), ctypes.c_void_p)
+_Variable = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(ctypes.c_ulonglong))
 
 
 class CpuDriver(Driver):
@@ -96,6 +98,8 @@ class CpuDriver(Driver):
 
     def __init__(self) -> None:
         self._libraries: dict[bytes, SharedLibrary] = {}
+        self._own: dict[int, SharedLibrary] = {}  # with variables, by the number of the module
+        self._modules = itertools.count(1)
         # For programs that are to run on a GPU later: what they forget to wait for shows.
         self._current_stream = 1 if os.environ.get("PODIUM_CPU_ASYNC", "") == "1" else 0
 
@@ -137,7 +141,10 @@ class CpuDriver(Driver):
         return compile_program(program, target)
 
     def load(self, code: ObjectCode, name: str, device: int) -> Function:
-        """Map the shared object, once for all of its kernels, and look the kernel up."""
+        """Map the shared object, once for all of its kernels, and look the kernel up.
+
+        One with variables is mapped anew each time: each module has its own.
+        """
         code.entry(name)
         if code.target.backend != self.name or not can_run(code.target.arch):
             raise LoadError(
@@ -148,13 +155,31 @@ class CpuDriver(Driver):
         if not _is_whole(code.code):
             raise LoadError(f"{name}: the code is cut short", kernel=name, backend=self.name)
         try:
-            handle = self._library(code.code).address(code.symbol(name))
+            library = _map(code.code) if code.variables else self._library(code.code)
+            handle = library.address(code.symbol(name))
         except LoadError as error:
             raise LoadError(f"{name}: {error}", kernel=name, backend=self.name) from None
-        return Function(handle=handle, max_threads=1024)
+        module = 0
+        if code.variables:
+            module = next(self._modules)
+            self._own[module] = library
+        return Function(handle=handle, module=module, max_threads=1024)
+
+    def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
+        """Look another kernel up in the library that is mapped."""
+        code.entry(name)
+        handle = self._own[function.module].address(code.symbol(name))
+        return Function(handle=handle, module=function.module, max_threads=1024)
+
+    def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
+        """Ask the library for the address and the size."""
+        size = ctypes.c_ulonglong()
+        address = _Variable(self._own[function.module].address(code.symbol(name)))(size)
+        return address or 0, size.value
 
     def unload(self, function: Function, device: int) -> None:
         """Keep the code: thread-local memory and pointers to functions may outlive the kernel that they came from."""
+        self._own.pop(function.module, None)
 
     def allocate(self, size: int, alignment: int, device: int, stream: int) -> HostBuffer:
         """Return memory of the host."""
@@ -203,10 +228,14 @@ class CpuDriver(Driver):
         with _lock:
             library = self._libraries.get(digest)
             if library is None:
-                library = SharedLibrary.from_bytes("podium_cpu_kernel", code)
-                runtime.serve(library)
-                self._libraries[digest] = library
+                library = self._libraries[digest] = _map(code)
             return library
+
+
+def _map(code: bytes) -> SharedLibrary:
+    library = SharedLibrary.from_bytes("podium_cpu_kernel", code)
+    runtime.serve(library)
+    return library
 
 
 def _is_whole(code: bytes) -> bool:

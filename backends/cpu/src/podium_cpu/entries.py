@@ -1,4 +1,4 @@
-"""The lines behind the user's text: each kernel as a C function, and the checks of its parameters.
+"""The lines behind the user's text: each kernel and each variable as a C function, and the checks of parameters.
 
 Each line stands alone, so that the line of a compiler's message tells which kernel and parameter it is about. All names
 begin with podium, since the user's macros hold here: those that the source defines, and those of the options.
@@ -7,10 +7,10 @@ begin with podium, since the user's macros hold here: those that the source defi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from podium.backend import Entry, Type
+from podium.backend import Entry, Type, Variable
 from podium.errors import CompileError
 
 __all__ = ["EntryLine", "EntryLines", "entry_lines"]
@@ -32,38 +32,45 @@ _CATEGORIES = {
 
 @dataclass(frozen=True)
 class EntryLine:
-    """What a line is about: the kernel, one of its parameters or None, and what to say if the line is refused."""
+    """What a line is about: the kernel or variable, a parameter or None, and what to say if the line is refused."""
 
-    entry: int
-    kind: str  # name, count, parameter or export
+    entry: int  # variables are counted after the kernels
+    kind: str  # name, count, parameter, export or variable
     parameter: int | None
     complaint: str
 
 
 @dataclass(frozen=True)
 class EntryLines:
-    """The text of all lines, what each is about, and the symbol that each kernel is exported as."""
+    """The text of all lines, what each is about, and the symbols that kernels and variables are exported as."""
 
     label: str
     text: str
     lines: tuple[EntryLine, ...]
-    symbols: tuple[str, ...]
+    symbols: Mapping[str, str]
 
 
-def entry_lines(entries: Sequence[Entry]) -> EntryLines:
-    """Write the lines for some kernels. Raises `CompileError` for a name that is none."""
+def entry_lines(entries: Sequence[Entry], variables: Sequence[Variable] = ()) -> EntryLines:
+    """Write the lines for some kernels and variables. Raises `CompileError` for a name that is none."""
     texts: list[str] = []
     lines: list[EntryLine] = []
+    symbols: dict[str, str] = {}
     for index, entry in enumerate(entries):
+        symbols[entry.name] = _symbol(index)
         for text, line in _lines_of(index, entry):
             texts.append(text)
             lines.append(line)
-    return EntryLines(_LABEL, "\n".join([*texts, ""]), tuple(lines), tuple(map(_symbol, range(len(entries)))))
+    for number, variable in enumerate(variables):
+        symbols[variable.name] = f"podium_variable_{number}"
+        for text, line in _lines_of_variable(len(entries) + number, symbols[variable.name], variable.name):
+            texts.append(text)
+            lines.append(line)
+    return EntryLines(_LABEL, "\n".join([*texts, ""]), tuple(lines), symbols)
 
 
 def _lines_of(index: int, entry: Entry) -> list[tuple[str, EntryLine]]:
     name, kernel = entry.name, f"kernel {entry.name!r}"
-    _check_name(name)
+    _check_name(name, "kernel")
     passed = entry.signature.passed
     found = f"podium_cpu::podium_parameters_of<podium_entries::podium_kernel_{index}>"
     result = [
@@ -117,6 +124,19 @@ def _lines_of(index: int, entry: Entry) -> list[tuple[str, EntryLine]]:
     return [*result, (export, EntryLine(index, "export", None, f"{kernel} cannot be exported"))]
 
 
+def _lines_of_variable(index: int, symbol: str, name: str) -> list[tuple[str, EntryLine]]:
+    _check_name(name, "variable")
+    line = EntryLine(index, "variable", None, f"{name!r} is not a variable whose memory is there for the whole module")
+    # The address of shared memory is another in each thread of the system, so it is no constant.
+    address = f"static constexpr const volatile void *{symbol} = __builtin_addressof({name});"
+    export = (
+        f'extern "C" __attribute__((__visibility__("default"))) '
+        f"const volatile void *{symbol}(unsigned long long *podium_size) "
+        f"{{ *podium_size = sizeof({name}); return podium_entries::{symbol}; }}"
+    )
+    return [(f"namespace podium_entries {{ {address} }}", line), (export, line)]
+
+
 def _category(kind: Type) -> str:
     return _CATEGORIES.get(kind.kind, "podium_struct_category")
 
@@ -125,7 +145,7 @@ def _symbol(index: int) -> str:
     return f"podium_entry_{index}"
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: str, what: str) -> None:
     depth = 0
     for character in name:
         depth += (character == "<") - (character == ">")
@@ -133,5 +153,5 @@ def _check_name(name: str) -> None:
             break
     if depth or not _NAME.fullmatch(name):
         raise CompileError(
-            f"{name!r} cannot be the name of a kernel; one is written like saxpy, ns::saxpy or ns::reduce<float, 256>"
+            f"{name!r} cannot be the name of a {what}; one is written like saxpy, ns::saxpy or ns::reduce<float, 256>"
         )

@@ -11,10 +11,11 @@ from podium._cli.console import Console
 from podium._cli.failure import CommandError
 from podium._cli.quantity import bytes_text
 from podium._cli.source_options import add_source_arguments, open_module
+from podium._program import Entry
 from podium._target import Target
 
 if TYPE_CHECKING:
-    from podium._kernel import Module
+    from podium._module import Module
     from podium._object_code import ObjectCode
     from podium._program import Program
     from podium.backend import Driver
@@ -91,10 +92,11 @@ def _program(module: Module, options: argparse.Namespace) -> Program:
     names = options.kernels or _plain_names(module, options)
     if options.signature is not None and len(names) != 1:
         raise CommandError(f"--signature is that of one kernel; choose it with --kernel: {', '.join(names)}", status=2)
-    programs = [module.kernel(name, signature=options.signature).declaration.program for name in names]
-    if any(program.source != programs[0].source for program in programs):
+    module = open_module(options, names)
+    found = [module.kernel(name, signature=options.signature).declaration for name in names]
+    if any(each.program.source != found[0].program.source for each in found):
         raise CommandError(f"{', '.join(names)} cannot be in one program; compile them one by one with --kernel")
-    return replace(programs[0], entries=tuple(entry for program in programs for entry in program.entries))
+    return replace(found[0].program, entries=tuple(Entry(each.name, each.signature) for each in found))
 
 
 def _plain_names(module: Module, options: argparse.Namespace) -> list[str]:

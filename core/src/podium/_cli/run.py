@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.saved:
         need_numpy("--save")
-    module = open_module(options)
+    module = open_module(options, [options.kernel] if options.kernel is not None else [])
     chosen = podium.use(options.backend) if options.backend is not None else contextlib.nullcontext()
     with chosen:
         driver = podium.driver.resolve()

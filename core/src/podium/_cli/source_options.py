@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium._cli.failure import CommandError
 
 if TYPE_CHECKING:
-    from podium._kernel import Module
+    from podium._module import Module
 
 __all__ = ["add_source_arguments", "open_module"]
 
@@ -32,12 +33,12 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", metavar="NAME", help="the backend, in place of the one that podium chooses")
 
 
-def open_module(options: argparse.Namespace) -> Module:
-    """Return the module of the file. Raises OSError or UnicodeDecodeError if it cannot be read.
+def open_module(options: argparse.Namespace, kernels: Iterable[str] = ()) -> Module:
+    """Return the module of the file, for these kernels. Raises OSError or UnicodeDecodeError if it cannot be read.
 
     Compile options with object code are a `CommandError`.
     """
-    from podium._kernel import Module
+    from podium._module import Module
     from podium._object_code import ObjectCode
 
     with options.file.open("rb") as file:
@@ -45,7 +46,8 @@ def open_module(options: argparse.Namespace) -> Module:
             if options.define or options.include:
                 raise CommandError(f"{options.file} is compiled already: --define and --include do nothing", status=2)
             return Module(ObjectCode.from_file(options.file))
-    return Module(options.file, defines=dict(options.define), include_dirs=options.include)
+    wanted = dict.fromkeys(kernels, options.signature)
+    return Module(options.file, kernels=wanted, defines=dict(options.define), include_dirs=options.include)
 
 
 def _define(text: str) -> tuple[str, str | None]:

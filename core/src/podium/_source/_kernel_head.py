@@ -30,7 +30,8 @@ class KernelHead:
     `name` is as written there, with the namespaces and template arguments it may have; `scope` is where it stands.
     `templates` are the ranges of the ``<...>`` after each ``template``, `parameters` is that of the parameter list with
     its parentheses, `body` the place of the opening brace or None for a declaration. `declared` covers name and
-    parameters. `role` is "kernel", "specialisation" or "instantiation". `problem` says why it cannot be read.
+    parameters. `role` is "kernel", "specialisation" or "instantiation". `problem` says why it cannot be read,
+    `is_conditional` whether it stands under a preprocessor condition that is not decided.
     """
 
     scope: Scope = field(repr=False)
@@ -41,6 +42,7 @@ class KernelHead:
     parameters: tuple[int, int]
     body: int | None
     problem: str = ""
+    is_conditional: bool = False
 
     def with_problem(self, problem: str) -> KernelHead:
         """Return the same head with a reason why it cannot be read."""

@@ -16,13 +16,14 @@ from podium._source._kernel_head import KernelHead, read_kernel_head, skip_templ
 from podium._source._preprocessor import Branch, Preprocessed
 from podium._source._scopes import Piece, Scope
 
-__all__ = ["Outline"]
+__all__ = ["Outline", "VariableText"]
 
 # Alternatives of plain characters are searched for much faster than a word with its boundaries.
 _GLOBAL = r"__global__(?<!\w__global__)(?!\w)"
 _TOKEN = re.compile(rf"\(|\)|\{{|\}}|;|{_GLOBAL}")
 _TOKEN_IN_BODY = re.compile(rf"\{{|\}}|{_GLOBAL}")
 _DECLARES = re.compile(r"\b(?:typedef|using|struct|class|union|enum|const|constexpr|namespace)\b")
+_VARIABLE = re.compile(r"\b__(?:device|constant|managed)__(?!\w)")
 _GROUP = re.compile(r"[()]")
 _TAG = re.compile(r"\b(?:struct|class|union|enum)\b")
 _NAMESPACE = re.compile(r"\bnamespace\b\s*([\w:\s]*)")
@@ -56,13 +57,28 @@ class _Saved:
     state: _Block
 
 
+@dataclass(frozen=True)
+class VariableText:
+    """A declaration at namespace scope with one of the words of device memory: of variables, if not of a function.
+
+    `is_conditional` tells whether it stands under a preprocessor condition that is not decided.
+    """
+
+    scope: Scope = field(repr=False)
+    text: str
+    place: int
+    doubt: str
+    is_conditional: bool
+
+
 @dataclass
 class Outline:
-    """The kernels of a source in the order of their text, and the scope that holds everything else."""
+    """The kernels and the variables of a source in the order of their text, and the scope that holds the rest."""
 
     text: Preprocessed
     root: Scope = field(default_factory=Scope)
     kernels: list[KernelHead] = field(default_factory=list)
+    variables: list[VariableText] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         _Reader(self).read()
@@ -173,9 +189,18 @@ class _Reader:
         top = self.top
         if top.has_kernel:
             self._add_kernel(place, None)
-        elif _DECLARES.search(self.text, top.piece, place):
-            doubt = _BRANCHES if self._branched(top.piece, place) else ""
-            top.scope.add(Piece(self._without_bodies(top.piece, place) + ";", doubt))
+        else:
+            declares = _DECLARES.search(self.text, top.piece, place)
+            variable = _VARIABLE.search(self.text, top.piece, place)
+            if declares or variable:
+                doubt = _BRANCHES if self._branched(top.piece, place) else ""
+                piece = Piece(self._without_bodies(top.piece, place) + ";", doubt)
+                if declares:
+                    top.scope.add(piece)
+                if variable:
+                    self.outline.variables.append(
+                        VariableText(top.scope, piece.text, variable.start(), doubt, bool(self.saved))
+                    )
         self._restart(place + 1)
 
     def _without_bodies(self, start: int, end: int) -> str:
@@ -191,7 +216,7 @@ class _Reader:
         if head is not None:
             if self._branched(*head.declared) or any(self._branched(*each) for each in head.templates):
                 head = head.with_problem(_BRANCHES)
-            self.outline.kernels.append(head)
+            self.outline.kernels.append(replace(head, is_conditional=bool(self.saved)))
 
     def _branched(self, start: int, end: int) -> bool:
         """Tell whether an undecided condition stands in a part of the text, past its leading white space."""

@@ -27,7 +27,7 @@ from podium.errors import SourceError
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["KernelDeclaration", "ParsedKernel", "check_name_expression", "find_kernels", "parse_kernel"]
+__all__ = ["KernelDeclaration", "ParsedKernel", "check_name_expression", "find_kernels", "parse_group", "parse_kernel"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,11 @@ def parse_kernel(
         return _Reading(outline, group, expression).kernel(dict(constants or {}), signature)
     except RecursionError:
         raise _too_deep() from None
+
+
+def parse_group(outline: Outline, group: KernelGroup, expression: NameExpression) -> ParsedKernel:
+    """Read one kernel that was found already. Raises `SourceError`."""
+    return _Reading(outline, group, expression).kernel({}, None)
 
 
 class _Reading:

@@ -11,7 +11,7 @@ from podium._source._syntax import parse, words
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Argument", "Entity", "Piece", "Scope"]
+__all__ = ["Argument", "Entity", "Piece", "Scope", "declared_name"]
 
 _STRUCTS = ("struct_specifier", "class_specifier", "union_specifier")
 
@@ -135,16 +135,16 @@ class Scope:
         elif kind == "type_definition":
             self._index_inner(node, doubt)
             for declarator in node.children_by_field_name("declarator"):
-                self._enter(_declared_name(declarator), "alias", node, doubt, declarator=declarator)
+                self._enter(declared_name(declarator), "alias", node, doubt, declarator=declarator)
         elif kind in ("declaration", "field_declaration"):
             self._index_inner(node, doubt)
             if any(words(each) in ("const", "constexpr") for each in node.children if each.type == "type_qualifier"):
                 for declarator in node.children_by_field_name("declarator"):
-                    self._enter(_declared_name(declarator), "value", node, doubt, template, declarator)
+                    self._enter(declared_name(declarator), "value", node, doubt, template, declarator)
         elif kind == "using_declaration":
             for each in node.named_children:
                 if each.type == "qualified_identifier":
-                    self._enter(_declared_name(each), "using", each, doubt)
+                    self._enter(declared_name(each), "using", each, doubt)
 
     def with_enumerators(self, entity: Entity) -> Scope:
         """Return a scope that has an enum's enumerators as members."""
@@ -244,7 +244,7 @@ def _path(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip(" \t\r\n;") for part in text.split("::"))))
 
 
-def _declared_name(declarator: Node) -> Node | None:
+def declared_name(declarator: Node) -> Node | None:
     """Go down a declarator to the name that it declares."""
     node: Node | None = declarator
     while node is not None:

@@ -41,6 +41,9 @@ class Capabilities:
     half: bool = True
     """Kernels know ``__half`` and ``__nv_bfloat16``, by including ``cuda_fp16.h`` and ``cuda_bf16.h``."""
 
+    variables: bool = True
+    """The variables of a module are shared by its kernels and reached from the host (`load_beside`, `variable`)."""
+
     streams: bool = False
     """`DriverConformance.other_stream` gives a stream that is not the default one."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -99,6 +99,7 @@ class FakeDriver(Driver):
 
     `launches` has what reached it. Set `next_status` to let the next launch fail with that status, `reason` to make the
     backend inactive, `captured` to pretend that streams are being captured; compiled "code" is the program's text.
+    `variables` has the memory of those of each module that is loaded.
     """
 
     name = "fake"
@@ -119,6 +120,8 @@ class FakeDriver(Driver):
         self.captured = False
         self.peers = False
         self.version = "1"
+        self.variables: dict[int, dict[str, Buffer]] = {}
+        self._beside: dict[int, list[int]] = {}
         self._recorders: dict[int, Any] = {}
         self._sizes: dict[int, tuple[int, ...]] = {}
 
@@ -161,11 +164,27 @@ class FakeDriver(Driver):
                     program=program.label,
                     target=str(target),
                 )
-        return ObjectCode(program.source.encode(), "fake", target, program.entries)
+        return ObjectCode(program.source.encode(), "fake", target, program.entries, variables=program.variables)
 
     def load(self, code: ObjectCode, name: str, device: int) -> Function:
         if code.code == b"broken":
             raise LoadError(f"{name}: the code is broken", kernel=name, backend=self.name)
+        function = self._load(code, name, device)
+        self.variables[function.module] = {
+            variable.name: self.allocate(variable.size, 256, device, 0) for variable in code.variables
+        }
+        return function
+
+    def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
+        loaded = replace(self._load(code, name, device), module=function.module)
+        self._beside.setdefault(function.module, []).append(loaded.handle)
+        return loaded
+
+    def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
+        memory = self.variables[function.module][name]
+        return memory.ptr, memory.size
+
+    def _load(self, code: ObjectCode, name: str, device: int) -> Function:
         sizes = tuple(parameter.type.size for parameter in code.entry(name).signature.passed)
 
         def record(shape: Any, stream: int, parameters: Any, count: int) -> int:
@@ -181,7 +200,9 @@ class FakeDriver(Driver):
         return Function(handle, module=handle, max_threads=512 if "small_blocks" in name else None)
 
     def unload(self, function: Function, device: int) -> None:
-        self.unloaded.append(self.loaded.pop(function.handle)[0])
+        for handle in (function.handle, *self._beside.pop(function.module, ())):
+            self.unloaded.append(self.loaded.pop(handle)[0])
+        del self.variables[function.module]
 
     def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
         if size > 1 << 30:

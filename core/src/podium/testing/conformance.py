@@ -39,6 +39,7 @@ from podium.testing._conformance.selection import Selection
 from podium.testing._conformance.shutdown import Shutdown
 from podium.testing._conformance.streams import Streams
 from podium.testing._conformance.threads import Threads
+from podium.testing._conformance.variables import Variables
 
 __all__ = ["Capabilities", "DriverConformance"]
 
@@ -63,6 +64,7 @@ class DriverConformance(
     Shutdown,
     Errors,
     Dialect,
+    Variables,
     Kernels,
 ):
     """Everything that a backend must do. Set `driver_class`, and `capabilities` if there is something it cannot do."""
