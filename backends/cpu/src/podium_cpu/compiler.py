@@ -45,6 +45,12 @@ _OF_THE_CXX_LIBRARY = re.compile(
     r"undefined symbol: (?:.*\bstd::|.*\b__cxxabiv1::|__cxa_|__gxx_|_Unwind_|operator (?:new|delete)\b)"
 )
 
+# Headers of many functions, each of which would cost every compilation; and what a text that needs one has in it.
+_DEMANDED_HEADERS = (
+    ("../podium_cpu/rounding.h", re.compile(r"(?:_|\b)r[nduz]\b")),
+    ("../podium_cpu/simd.h", re.compile(r"__v[a-z]|__dp")),
+)
+
 _SOURCE_BEGINS = "#pragma podium_cpu source"
 
 # What makes a thread of a block wait for others, and the headers and macros that may hide it.
@@ -124,9 +130,16 @@ def _unit(program: Program, lines: EntryLines) -> str:
     defines = program.options.defines
     macros = "".join(f"#define {name} {value}\n" for name, value in defines if name != _ASSERT_SWITCH)
     source = f"{macros}#line 1 {_quote(program.label)}\n{source}"
-    headers = "".join(f"#include <{name}>\n" for name in _dialect_headers(program.source))
+    names = [*_demanded_headers(program), *_dialect_headers(program.source)]
+    headers = "".join(f"#include <{name}>\n" for name in names)
     may_wait = _MAY_WAIT.format(int(_WAITS.search(source) is not None))
     return f"{headers}{may_wait}\n{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+
+
+def _demanded_headers(program: Program) -> list[str]:
+    texts = [program.source, *(value for _, value in program.options.defines)]
+    every = _has_unseen_text(program) or any("##" in text for text in texts)
+    return [name for name, pattern in _DEMANDED_HEADERS if every or any(map(pattern.search, texts))]
 
 
 def _dialect_headers(source: str) -> list[str]:
@@ -148,13 +161,19 @@ def _preprocess(compiler: HostCompiler, source: str, program: Program, flags: li
 
 def _needs_rewriting(program: Program) -> bool:
     """Tell whether dynamic shared memory may be declared: in the text, or where the text does not show it."""
-    options = program.options
-    hidden_flags = ("-I", "-i", "-D", "@", "-Xclang", "--include")
     return (
         may_have_dynamic_shared(program.source)
-        or any("__shared__" in value for _, value in options.defines)
-        or any(flag.startswith(hidden_flags) for flag in options.flags)
-        or any(_is_users(name, form, options) for form, name in _includes(program.source))
+        or any("__shared__" in value for _, value in program.options.defines)
+        or _has_unseen_text(program)
+    )
+
+
+def _has_unseen_text(program: Program) -> bool:
+    """Tell whether more of the user's text may be compiled than the source shows: headers, and macros of flags."""
+    options = program.options
+    hidden_flags = ("-I", "-i", "-D", "@", "-Xclang", "--include")
+    return any(flag.startswith(hidden_flags) for flag in options.flags) or any(
+        _is_users(name, form, options) for form, name in _includes(program.source)
     )
 
 

@@ -1,7 +1,7 @@
-// The CUDA dialect of C++ on the host. It is included in front of every kernel source.
+// The CUDA dialect of C++ on the host. It is included in front of every kernel source; rounding.h and simd.h
+// are included where a source may need them.
 #ifndef PODIUM_CPU_H
 #define PODIUM_CPU_H
-
 
 #define __PODIUM_CPU__ 1
 

@@ -8,7 +8,7 @@ namespace podium_cpu {
 
 #if defined(__aarch64__)
 #define PODIUM_CPU_HALF __fp16
-#elif defined(__F16C__) && defined(__clang__) && __clang_major__ >= 14
+#elif defined(__F16C__) && defined(__clang__) && __clang_major__ >= 15
 #define PODIUM_CPU_HALF _Float16
 #elif defined(__F16C__) && !defined(__clang__) && __GNUC__ >= 12
 #define PODIUM_CPU_HALF _Float16
@@ -41,7 +41,7 @@ static inline float decode_half(unsigned short bits) {
   if (size >= 0x7c00u)
     return __uint_as_float(sign | 0x7f800000u | size << 13);
   if (size < 0x400u)
-    return copysignf(static_cast<float>(size) * 0x1p-24f, __uint_as_float(sign));
+    return copysignf(static_cast<float>(size) * 5.9604644775390625e-8f, __uint_as_float(sign));
   return __uint_as_float(sign | ((size << 13) + 0x38000000u));
 }
 #endif
@@ -57,5 +57,13 @@ typedef __half2 half2;
 
 static inline half2 __halves2half2(const half &x, const half &y) { return half2(x, y); }
 static inline half2 make_half2(const half &x, const half &y) { return half2(x, y); }
+
+#define CUDART_INF_FP16 __ushort_as_half(static_cast<unsigned short>(0x7c00u))
+#define CUDART_NAN_FP16 __ushort_as_half(static_cast<unsigned short>(0x7fffu))
+#define CUDART_MIN_DENORM_FP16 __ushort_as_half(static_cast<unsigned short>(0x0001u))
+#define CUDART_MAX_NORMAL_FP16 __ushort_as_half(static_cast<unsigned short>(0x7bffu))
+#define CUDART_NEG_ZERO_FP16 __ushort_as_half(static_cast<unsigned short>(0x8000u))
+#define CUDART_ZERO_FP16 __ushort_as_half(static_cast<unsigned short>(0x0000u))
+#define CUDART_ONE_FP16 __ushort_as_half(static_cast<unsigned short>(0x3c00u))
 
 #endif

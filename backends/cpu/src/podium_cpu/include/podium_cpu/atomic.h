@@ -3,6 +3,7 @@
 #define PODIUM_CPU_ATOMIC_H
 
 #include "standard.h"
+#include "vectors.h"
 
 namespace podium_cpu {
 
@@ -30,6 +31,30 @@ template <>
 struct word<8> {
   typedef uint64_t type;
 };
+
+template <class bits>
+static inline bits load(bits *place) {
+  return __atomic_load_n(place, __ATOMIC_RELAXED);
+}
+// Put `now` in the place of `old`; if something else was there, it is in `old` then.
+template <class bits>
+static inline bool replace(bits *place, bits *old, bits now) {
+  return __atomic_compare_exchange_n(place, old, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+#ifdef __GCC_HAVE_SYNC_COMPARE_AND_SWAP_16
+// The newer functions would call a library for these.
+template <>
+struct word<16> {
+  typedef unsigned __int128 type;
+};
+static inline bool replace(unsigned __int128 *place, unsigned __int128 *old, unsigned __int128 now) {
+  const unsigned __int128 expected = *old;
+  *old = __sync_val_compare_and_swap(place, expected, now);
+  return *old == expected;
+}
+static inline unsigned __int128 load(unsigned __int128 *place) { return __sync_val_compare_and_swap(place, 0, 0); }
+#endif
 
 template <class T>
 struct is_integer {
@@ -66,11 +91,11 @@ template <class T, class Function>
 static inline T update(T *address, Function function) {
   typedef typename word<sizeof(T)>::type bits;
   bits *place = reinterpret_cast<bits *>(address);
-  bits old = __atomic_load_n(place, __ATOMIC_RELAXED);
+  bits old = load(place);
   for (;;) {
     const T was = bit_copy<T>(old);
     const T now = function(was);
-    if (__atomic_compare_exchange_n(place, &old, bit_copy<bits>(now), true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    if (replace(place, &old, bit_copy<bits>(now)))
       return was;
   }
 }
@@ -83,6 +108,20 @@ template <class T>
 struct adder<T, false> {
   static T add(T *address, T value) {
     return update(address, [value](T old) { return static_cast<T>(old + value); });
+  }
+};
+// Vectors are added member by member, each of which is atomic for itself.
+template <>
+struct adder<float2, false> {
+  static float2 add(float2 *address, float2 value) {
+    return float2{adder<float>::add(&address->x, value.x), adder<float>::add(&address->y, value.y)};
+  }
+};
+template <>
+struct adder<float4, false> {
+  static float4 add(float4 *address, float4 value) {
+    return float4{adder<float>::add(&address->x, value.x), adder<float>::add(&address->y, value.y),
+                  adder<float>::add(&address->z, value.z), adder<float>::add(&address->w, value.w)};
   }
 };
 
@@ -129,8 +168,7 @@ static inline T atomicCAS(T *address, typename podium_cpu::same<T>::type compare
                           typename podium_cpu::same<T>::type value) {
   typedef typename podium_cpu::word<sizeof(T)>::type bits;
   bits expected = podium_cpu::bit_copy<bits>(compare);
-  __atomic_compare_exchange_n(reinterpret_cast<bits *>(address), &expected, podium_cpu::bit_copy<bits>(value), false,
-                              __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  podium_cpu::replace(reinterpret_cast<bits *>(address), &expected, podium_cpu::bit_copy<bits>(value));
   return podium_cpu::bit_copy<T>(expected);
 }
 template <class T>

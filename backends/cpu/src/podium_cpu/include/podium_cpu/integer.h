@@ -75,15 +75,15 @@ static inline unsigned int __funnelshift_rc(unsigned int low, unsigned int high,
   return shift >= 32 ? high : __funnelshift_r(low, high, shift);
 }
 
-static inline int __dp4a(int x, int y, int sum) {
-  for (int i = 0; i < 32; i += 8)
-    sum += static_cast<signed char>(x >> i) * static_cast<signed char>(y >> i);
-  return sum;
-}
-static inline unsigned int __dp4a(unsigned int x, unsigned int y, unsigned int sum) {
-  for (int i = 0; i < 32; i += 8)
-    sum += (x >> i & 255) * (y >> i & 255);
-  return sum;
+// The place of a bit that is set: the offset-th from the base on, upwards or downwards; all ones if there is none.
+static inline unsigned int __fns(unsigned int mask, unsigned int base, int offset) {
+  int left = offset < 0 ? -offset : offset, place = static_cast<int>(base);
+  for (; place >= 0 && place < 32; place += offset < 0 ? -1 : 1)
+    if ((mask >> place & 1) && (left == 0 || --left == 0))
+      return static_cast<unsigned int>(place);
+    else if (offset == 0)
+      break;
+  return ~0u;
 }
 
 static inline int __float_as_int(float x) { return podium_cpu::bit_copy<int>(x); }

@@ -100,6 +100,39 @@ static inline double inverse_erf(double y) {
   return x;
 }
 
+// erfc(x) * exp(x * x), by a continued fraction where the one vanishes and the other is infinite.
+static inline double scaled_erfc(double x) {
+  if (x < 10)
+    return exp(x * x) * erfc(x);
+  double tail = 0;
+  for (int i = 40; i > 0; --i)
+    tail = i / 2.0 / (x + tail);
+  return 1 / (sqrt(pi) * (x + tail));
+}
+
+// The modified Bessel functions: their power series, and for great numbers their asymptotic one.
+static inline double modified_bessel(int order, double x) {
+  const double y = fabs(x), sign = order % 2 && x < 0 ? -1.0 : 1.0;
+  double term = order ? y / 2 : 1, sum = term;
+  if (y < 30) {
+    for (int k = 1; k < 500 && term > sum * 1e-17; ++k)
+      sum += term *= y * y / 4 / (double(k) * (k + order));
+    return sign * sum;
+  }
+  sum = term = 1;
+  for (int k = 1; k < 20; ++k)
+    sum += term *= ((2 * k - 1) * (2 * k - 1) - 4 * order * order) / (8 * k * y);
+  return sign * exp(y / 2) * (exp(y / 2) / sqrt(2 * pi * y)) * sum;
+}
+
+template <class T>
+static inline double length(int n, const T *x) {
+  double result = 0;
+  for (int i = 0; i < n; ++i)
+    result = hypot(result, double(x[i]));
+  return result;
+}
+
 }  // namespace podium_cpu
 
 PODIUM_CPU_UNARY_OF_C23(rsqrt, 1 / sqrt(x))
@@ -110,10 +143,19 @@ PODIUM_CPU_UNARY(normcdf, 0.5 * erfc(-double(x) * sqrt(0.5)))
 PODIUM_CPU_UNARY(erfinv, podium_cpu::inverse_erf(x))
 PODIUM_CPU_UNARY(erfcinv, podium_cpu::inverse_erf(1 - double(x)))
 PODIUM_CPU_UNARY(normcdfinv, sqrt(2.0) * podium_cpu::inverse_erf(2 * double(x) - 1))
+PODIUM_CPU_UNARY(erfcx, podium_cpu::scaled_erfc(x))
+PODIUM_CPU_UNARY(cyl_bessel_i0, podium_cpu::modified_bessel(0, x))
+PODIUM_CPU_UNARY(cyl_bessel_i1, podium_cpu::modified_bessel(1, x))
 PODIUM_CPU_BINARY(rhypot, 1 / hypot(x, y))
 PODIUM_CPU_BOTH(norm3d, (double x, double y, double z), (float x, float y, float z), hypot(hypot(x, y), z))
 PODIUM_CPU_BOTH(rnorm3d, (double x, double y, double z), (float x, float y, float z), 1 / hypot(hypot(x, y), z))
-#ifndef __USE_GNU
+PODIUM_CPU_BOTH(norm4d, (double x, double y, double z, double w), (float x, float y, float z, float w),
+                hypot(hypot(x, y), hypot(z, w)))
+PODIUM_CPU_BOTH(rnorm4d, (double x, double y, double z, double w), (float x, float y, float z, float w),
+                1 / hypot(hypot(x, y), hypot(z, w)))
+PODIUM_CPU_BOTH(norm, (int n, const double *x), (int n, const float *x), podium_cpu::length(n, x))
+PODIUM_CPU_BOTH(rnorm, (int n, const double *x), (int n, const float *x), 1 / podium_cpu::length(n, x))
+#ifndef _GNU_SOURCE
 PODIUM_CPU_UNARY(exp10, pow(10.0, double(x)))
 static inline void sincos(double x, double *sine, double *cosine) { *sine = sin(x), *cosine = cos(x); }
 static inline void sincosf(float x, float *sine, float *cosine) { *sine = sinf(x), *cosine = cosf(x); }
@@ -123,9 +165,26 @@ static inline void sincosf(float x, float *sine, float *cosine) { *sine = sinf(x
 #undef PODIUM_CPU_UNARY_OF_C23
 #undef PODIUM_CPU_BOTH
 
-static inline float rsqrt(float x) { return rsqrtf(x); }
+// As in C++, the functions of doubles take floats as well.
+#define PODIUM_CPU_OF_FLOAT(name) \
+  static inline float name(float x) { return name##f(x); }
+PODIUM_CPU_OF_FLOAT(rsqrt)
+PODIUM_CPU_OF_FLOAT(rcbrt)
+PODIUM_CPU_OF_FLOAT(sinpi)
+PODIUM_CPU_OF_FLOAT(cospi)
+PODIUM_CPU_OF_FLOAT(exp10)
+PODIUM_CPU_OF_FLOAT(erfinv)
+PODIUM_CPU_OF_FLOAT(erfcinv)
+PODIUM_CPU_OF_FLOAT(erfcx)
+PODIUM_CPU_OF_FLOAT(normcdf)
+PODIUM_CPU_OF_FLOAT(normcdfinv)
+PODIUM_CPU_OF_FLOAT(cyl_bessel_i0)
+PODIUM_CPU_OF_FLOAT(cyl_bessel_i1)
+#undef PODIUM_CPU_OF_FLOAT
+
 static inline void sincos(float x, float *sine, float *cosine) { sincosf(x, sine, cosine); }
 static inline void sincospi(double x, double *sine, double *cosine) { *sine = sinpi(x), *cosine = cospi(x); }
+static inline void sincospi(float x, float *sine, float *cosine) { *sine = sinpif(x), *cosine = cospif(x); }
 static inline void sincospif(float x, float *sine, float *cosine) { *sine = sinpif(x), *cosine = cospif(x); }
 static inline float fdividef(float x, float y) { return x / y; }
 
@@ -143,76 +202,5 @@ static inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0
 #define __log10f log10f
 #define __powf powf
 static inline float __fdividef(float x, float y) { return x / y; }
-static inline float __frsqrt_rn(float x) { return static_cast<float>(1 / sqrt(static_cast<double>(x))); }
-
-namespace podium_cpu {
-
-// A rounded result that is not merged into a fused operation with the next one.
-template <class T>
-static inline __attribute__((always_inline)) T rounded(T x) {
-#if defined(__x86_64__)
-  __asm__("" : "+x"(x));
-#elif defined(__aarch64__)
-  __asm__("" : "+w"(x));
-#else
-  __asm__("" : "+m"(x));
-#endif
-  return x;
-}
-
-// Conversions that stop at the ends of the range, with 0 for not-a-number, as on a GPU.
-template <class To, class From>
-static inline To saturated(From x, From low, From past_high, To least, To greatest) {
-  return x != x ? To(0) : x < low ? least : x >= past_high ? greatest : To(x);
-}
-
-}  // namespace podium_cpu
-
-#define PODIUM_CPU_ROUNDED(letter, type, suffix)                                                              \
-  static inline type __##letter##add_rn(type x, type y) { return podium_cpu::rounded(x + y); }                \
-  static inline type __##letter##sub_rn(type x, type y) { return podium_cpu::rounded(x - y); }                \
-  static inline type __##letter##mul_rn(type x, type y) { return podium_cpu::rounded(x * y); }                \
-  static inline type __##letter##div_rn(type x, type y) { return podium_cpu::rounded(x / y); }                \
-  static inline type __##letter##rcp_rn(type x) { return podium_cpu::rounded(1 / x); }                        \
-  static inline type __##letter##sqrt_rn(type x) { return __builtin_sqrt##suffix(x); }
-PODIUM_CPU_ROUNDED(f, float, f)
-PODIUM_CPU_ROUNDED(d, double, )
-#undef PODIUM_CPU_ROUNDED
-static inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
-static inline double __fma_rn(double x, double y, double z) { return __builtin_fma(x, y, z); }
-
-#define PODIUM_CPU_TO_INTEGER(name, from, suffix, to, low, past_high, least, greatest)                              \
-  static inline to name##_rn(from x) {                                                                              \
-    return podium_cpu::saturated<to, from>(__builtin_rint##suffix(x), low, past_high, least, greatest);             \
-  }                                                                                                                 \
-  static inline to name##_rz(from x) {                                                                              \
-    return podium_cpu::saturated<to, from>(__builtin_trunc##suffix(x), low, past_high, least, greatest);            \
-  }                                                                                                                 \
-  static inline to name##_ru(from x) {                                                                              \
-    return podium_cpu::saturated<to, from>(__builtin_ceil##suffix(x), low, past_high, least, greatest);             \
-  }                                                                                                                 \
-  static inline to name##_rd(from x) {                                                                              \
-    return podium_cpu::saturated<to, from>(__builtin_floor##suffix(x), low, past_high, least, greatest);            \
-  }
-#define PODIUM_CPU_TO_INTEGERS(name, from, suffix)                                                                  \
-  PODIUM_CPU_TO_INTEGER(name##int, from, suffix, int, -0x1p31f, 0x1p31f, -2147483647 - 1, 2147483647)               \
-  PODIUM_CPU_TO_INTEGER(name##uint, from, suffix, unsigned int, 0, 0x1p32f, 0u, ~0u)                                \
-  PODIUM_CPU_TO_INTEGER(name##ll, from, suffix, long long, -0x1p63f, 0x1p63f, -9223372036854775807ll - 1,           \
-                        9223372036854775807ll)                                                                      \
-  PODIUM_CPU_TO_INTEGER(name##ull, from, suffix, unsigned long long, 0, 0x1p64f, 0ull, ~0ull)
-PODIUM_CPU_TO_INTEGERS(__float2, float, f)
-PODIUM_CPU_TO_INTEGERS(__double2, double, )
-#undef PODIUM_CPU_TO_INTEGERS
-#undef PODIUM_CPU_TO_INTEGER
-
-static inline float __int2float_rn(int x) { return static_cast<float>(x); }
-static inline float __uint2float_rn(unsigned int x) { return static_cast<float>(x); }
-static inline float __ll2float_rn(long long x) { return static_cast<float>(x); }
-static inline float __ull2float_rn(unsigned long long x) { return static_cast<float>(x); }
-static inline double __int2double_rn(int x) { return x; }
-static inline double __uint2double_rn(unsigned int x) { return x; }
-static inline double __ll2double_rn(long long x) { return static_cast<double>(x); }
-static inline double __ull2double_rn(unsigned long long x) { return static_cast<double>(x); }
-static inline float __double2float_rn(double x) { return static_cast<float>(x); }
 
 #endif

@@ -21,6 +21,9 @@
 #define __block_size__(...) _Pragma("GCC error \"__block_size__ is not for the CPU\"")
 #define __maxnreg__(...)
 
+#define __brkpt() __trap()
+#define __prof_trigger(counter) static_cast<void>(counter)
+
 // A block runs on one thread of the system, so what belongs to a block can belong to that thread. Declarations of
 // dynamic shared memory are rewritten before they come here, and the rewriting needs to see the word.
 #ifndef PODIUM_CPU_KEEP_SHARED

@@ -4,6 +4,7 @@
 #define PODIUM_CPU_SHORT_FLOAT_H
 
 #include "math.h"
+#include "rounding.h"
 
 namespace podium_cpu {
 
@@ -19,9 +20,40 @@ static inline float round_to_odd(double x) {
   return __uint_as_float(bits | 1);
 }
 
+// The next greater number for a direction of 1, the next smaller one for -1.
+template <class Scalar>
+static inline Scalar step(Scalar x, int direction) {
+  const float value = x;
+  if (value == 0)
+    return bit_copy<Scalar>(static_cast<unsigned short>(direction < 0 ? 0x8001u : 1u));
+  return bit_copy<Scalar>(
+      static_cast<unsigned short>(bit_copy<unsigned short>(x) + (value < 0 ? -direction : direction)));
+}
+
+// An integer as a number near it, that is moved in one of two directions, for positive and for negative integers, if it
+// lies on the other side. The greatest integers are no less exact as a long double than as themselves.
+template <class Scalar, class T>
+static inline Scalar from_integer(T x, int positive, int negative) {
+  const Scalar near(x);
+  const int direction = x < T(1) ? negative : positive;
+  const long double value = float(near), exact = x;
+  return (direction < 0 ? value > exact : value < exact) ? step(near, direction) : near;
+}
+
+template <class To, class From>
+static inline To within(From x, From least, From greatest) {
+  return static_cast<To>(x < least ? least : x > greatest ? greatest : x);
+}
+
 }  // namespace podium_cpu
 
 #define PODIUM_CPU_SHORT_CLASS(scalar, encode, decode)                                \
+  struct __attribute__((aligned(2))) scalar##_raw {                                   \
+    unsigned short x;                                                                 \
+  };                                                                                  \
+  struct __attribute__((aligned(4))) scalar##2_raw {                                  \
+    unsigned short x, y;                                                              \
+  };                                                                                  \
   struct __attribute__((aligned(2))) scalar {                                         \
     unsigned short __x;                                                               \
     scalar() = default;                                                               \
@@ -36,11 +68,20 @@ static inline float round_to_odd(double x) {
     scalar(long long x) : scalar(static_cast<double>(x)) {}                           \
     scalar(unsigned long long x) : scalar(static_cast<double>(x)) {}                  \
     operator float() const { return decode(__x); }                                    \
+    scalar(const scalar##_raw &raw) : __x(raw.x) {}                                   \
+    scalar &operator=(const scalar##_raw &raw) {                                      \
+      __x = raw.x;                                                                    \
+      return *this;                                                                   \
+    }                                                                                 \
+    operator scalar##_raw() const { return scalar##_raw{__x}; }                       \
   };                                                                                  \
   struct __attribute__((aligned(4))) scalar##2 {                                      \
     scalar x, y;                                                                      \
     scalar##2() = default;                                                            \
     scalar##2(const scalar &x, const scalar &y) : x(x), y(y) {}                       \
+    scalar##2(const scalar##2_raw &raw)                                               \
+        : x(podium_cpu::bit_copy<scalar>(raw.x)), y(podium_cpu::bit_copy<scalar>(raw.y)) {} \
+    operator scalar##2_raw() const { return scalar##2_raw{x.__x, y.__x}; }            \
   };
 
 #define PODIUM_CPU_SHORT_OPERATOR(scalar, sign)                                                               \
@@ -51,17 +92,29 @@ static inline float round_to_odd(double x) {
   }                                                                                                            \
   static inline scalar##2 &operator sign##=(scalar##2 &a, const scalar##2 &b) { return a = a sign b; }
 
+// Comparisons that are false, and others that are true, where one side is not a number; with masks of 16 bits, too.
+#define PODIUM_CPU_SHORT_TEST(scalar, suffix, ...)                                                            \
+  static inline bool __h##suffix(const scalar &p, const scalar &q) {                                          \
+    const float a = p, b = q;                                                                                 \
+    return __VA_ARGS__;                                                                                       \
+  }                                                                                                           \
+  static inline bool __hb##suffix##2(const scalar##2 &p, const scalar##2 &q) {                                \
+    return __h##suffix(p.x, q.x) && __h##suffix(p.y, q.y);                                                    \
+  }                                                                                                           \
+  static inline scalar##2 __h##suffix##2(const scalar##2 &p, const scalar##2 &q) {                            \
+    return scalar##2(scalar(__h##suffix(p.x, q.x) ? 1.0f : 0.0f), scalar(__h##suffix(p.y, q.y) ? 1.0f : 0.0f)); \
+  }                                                                                                           \
+  static inline unsigned int __h##suffix##2_mask(const scalar##2 &p, const scalar##2 &q) {                    \
+    return (__h##suffix(p.x, q.x) ? 0xffffu : 0) | (__h##suffix(p.y, q.y) ? 0xffff0000u : 0);                 \
+  }
+
 #define PODIUM_CPU_SHORT_COMPARISON(scalar, sign, name)                                                       \
   static inline bool operator sign(const scalar &a, const scalar &b) { return float(a) sign float(b); }       \
   static inline bool operator sign(const scalar##2 &a, const scalar##2 &b) {                                  \
     return float(a.x) sign float(b.x) && float(a.y) sign float(b.y);                                          \
   }                                                                                                           \
-  static inline bool __h##name(const scalar &a, const scalar &b) { return float(a) sign float(b); }           \
-  static inline bool __hb##name##2(const scalar##2 &a, const scalar##2 &b) { return a sign b; }               \
-  static inline scalar##2 __h##name##2(const scalar##2 &a, const scalar##2 &b) {                              \
-    return scalar##2(scalar(float(a.x) sign float(b.x) ? 1.0f : 0.0f),                                        \
-                     scalar(float(a.y) sign float(b.y) ? 1.0f : 0.0f));                                       \
-  }
+  PODIUM_CPU_SHORT_TEST(scalar, name, (a < b || a >= b) && a sign b)                                          \
+  PODIUM_CPU_SHORT_TEST(scalar, name##u, !(a < b || a >= b) || a sign b)
 
 #define PODIUM_CPU_SHORT_BINARY(scalar, name, name2, ...)                               \
   static inline scalar name(const scalar &p, const scalar &q) {                         \
@@ -104,6 +157,7 @@ static inline float round_to_odd(double x) {
   PODIUM_CPU_SHORT_UNARY(scalar, hsin, h2sin, sinf(a))                                                          \
   PODIUM_CPU_SHORT_UNARY(scalar, hcos, h2cos, cosf(a))                                                          \
   PODIUM_CPU_SHORT_UNARY(scalar, htanh, h2tanh, tanhf(a))                                                       \
+  PODIUM_CPU_SHORT_UNARY(scalar, htanh_approx, h2tanh_approx, tanhf(a))                                         \
   PODIUM_CPU_SHORT_UNARY(scalar, hceil, h2ceil, ceilf(a))                                                       \
   PODIUM_CPU_SHORT_UNARY(scalar, hfloor, h2floor, floorf(a))                                                    \
   PODIUM_CPU_SHORT_UNARY(scalar, htrunc, h2trunc, truncf(a))                                                    \
@@ -125,24 +179,83 @@ static inline float round_to_odd(double x) {
   static inline scalar operator-(const scalar &a) { return __hneg(a); }                                         \
   static inline scalar operator+(const scalar &a) { return a; }                                                 \
   static inline scalar##2 operator-(const scalar##2 &a) { return __hneg2(a); }                                  \
+  static inline scalar##2 operator+(const scalar##2 &a) { return a; }                                           \
   static inline scalar &operator++(scalar &a) { return a = scalar(float(a) + 1); }                              \
   static inline scalar &operator--(scalar &a) { return a = scalar(float(a) - 1); }                              \
+  static inline scalar operator++(scalar &a, int) {                                                             \
+    const scalar before = a;                                                                                    \
+    ++a;                                                                                                        \
+    return before;                                                                                              \
+  }                                                                                                             \
+  static inline scalar operator--(scalar &a, int) {                                                             \
+    const scalar before = a;                                                                                    \
+    --a;                                                                                                        \
+    return before;                                                                                              \
+  }                                                                                                             \
   static inline scalar __hfma(const scalar &a, const scalar &b, const scalar &c) {                              \
     return scalar(__builtin_fma(double(float(a)), double(float(b)), double(float(c))));                         \
   }                                                                                                             \
   static inline scalar __hfma_sat(const scalar &a, const scalar &b, const scalar &c) {                          \
     return scalar(__saturatef(__hfma(a, b, c)));                                                                \
   }                                                                                                             \
+  static inline scalar __hfma_relu(const scalar &a, const scalar &b, const scalar &c) {                         \
+    const scalar x = __hfma(a, b, c);                                                                           \
+    return float(x) < 0 ? scalar(0.0f) : x;                                                                     \
+  }                                                                                                             \
+  static inline scalar##2 __hfma2_relu(const scalar##2 &a, const scalar##2 &b, const scalar##2 &c) {            \
+    return scalar##2(__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y));                                   \
+  }                                                                                                             \
+  static inline scalar##2 __hfma2_sat(const scalar##2 &a, const scalar##2 &b, const scalar##2 &c) {             \
+    return scalar##2(__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y));                                     \
+  }                                                                                                             \
+  /* The product of two complex numbers, and a third one. */                                                    \
+  static inline scalar##2 __hcmadd(const scalar##2 &a, const scalar##2 &b, const scalar##2 &c) {                \
+    return scalar##2(__hfma(__hneg(a.y), b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))); \
+  }                                                                                                             \
   static inline scalar##2 __hfma2(const scalar##2 &a, const scalar##2 &b, const scalar##2 &c) {                 \
     return scalar##2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y));                                             \
   }                                                                                                             \
   static inline bool __hisnan(const scalar &a) { return __builtin_isnan(float(a)); }                            \
+  static inline scalar##2 __hisnan2(const scalar##2 &a) {                                                       \
+    return scalar##2(scalar(__hisnan(a.x) ? 1.0f : 0.0f), scalar(__hisnan(a.y) ? 1.0f : 0.0f));                 \
+  }                                                                                                             \
   static inline int __hisinf(const scalar &a) {                                                                 \
     return __builtin_isinf(float(a)) ? (float(a) < 0 ? -1 : 1) : 0;                                             \
   }                                                                                                             \
   static inline float __low2float(const scalar##2 &a) { return a.x; }                                           \
   static inline float __high2float(const scalar##2 &a) { return a.y; }                                          \
   static inline scalar##2 __lowhigh2highlow(const scalar##2 &a) { return scalar##2(a.y, a.x); }
+
+// A number rounded down, up or to zero: from the nearest one, a step back where that went too far.
+#define PODIUM_CPU_SHORT_ROUNDED(scalar, name, from)                                                            \
+  static inline scalar name##_rd(from x) {                                                                      \
+    const scalar near(x);                                                                                       \
+    return float(near) > x ? podium_cpu::step(near, -1) : near;                                                 \
+  }                                                                                                             \
+  static inline scalar name##_ru(from x) {                                                                      \
+    const scalar near(x);                                                                                       \
+    return float(near) < x ? podium_cpu::step(near, 1) : near;                                                  \
+  }                                                                                                             \
+  static inline scalar name##_rz(from x) { return x < 0 ? name##_ru(x) : name##_rd(x); }
+
+// Integers to and from, by way of numbers that have room for either; `wide` names the integers of the casts.
+#define PODIUM_CPU_SHORT_INTEGER(scalar, name, word, type, wide, least, greatest)                               \
+  static inline scalar __##word##2##name##_rn(type x) { return scalar(x); }                                     \
+  static inline scalar __##word##2##name##_rd(type x) { return podium_cpu::from_integer<scalar>(x, -1, -1); }   \
+  static inline scalar __##word##2##name##_ru(type x) { return podium_cpu::from_integer<scalar>(x, 1, 1); }     \
+  static inline scalar __##word##2##name##_rz(type x) { return podium_cpu::from_integer<scalar>(x, -1, 1); }    \
+  static inline type __##name##2##word##_rn(const scalar &x) {                                                  \
+    return podium_cpu::within<type, decltype(__float2##wide##_rn(0.0f))>(__float2##wide##_rn(x), least, greatest);                                   \
+  }                                                                                                             \
+  static inline type __##name##2##word##_rz(const scalar &x) {                                                  \
+    return podium_cpu::within<type, decltype(__float2##wide##_rn(0.0f))>(__float2##wide##_rz(x), least, greatest);                                   \
+  }                                                                                                             \
+  static inline type __##name##2##word##_rd(const scalar &x) {                                                  \
+    return podium_cpu::within<type, decltype(__float2##wide##_rn(0.0f))>(__float2##wide##_rd(x), least, greatest);                                   \
+  }                                                                                                             \
+  static inline type __##name##2##word##_ru(const scalar &x) {                                                  \
+    return podium_cpu::within<type, decltype(__float2##wide##_rn(0.0f))>(__float2##wide##_ru(x), least, greatest);                                   \
+  }
 
 // Conversions, whose names contain the type's: `name` is half or bfloat16, `pair` is half2 or bfloat162.
 #define PODIUM_CPU_SHORT_CONVERSIONS(scalar, name, pair)                                                        \
@@ -163,16 +276,20 @@ static inline float round_to_odd(double x) {
   static inline scalar##2 __highs2##pair(const scalar##2 &v, const scalar##2 &w) {                              \
     return scalar##2(v.y, w.y);                                                                                 \
   }                                                                                                             \
-  static inline scalar __int2##name##_rn(int x) { return scalar(x); }                                           \
-  static inline scalar __uint2##name##_rn(unsigned int x) { return scalar(x); }                                 \
-  static inline scalar __short2##name##_rn(short x) { return scalar(x); }                                       \
-  static inline scalar __ushort2##name##_rn(unsigned short x) { return scalar(x); }                             \
-  static inline int __##name##2int_rn(const scalar &x) { return __float2int_rn(x); }                            \
-  static inline int __##name##2int_rz(const scalar &x) { return __float2int_rz(x); }                            \
-  static inline int __##name##2int_rd(const scalar &x) { return __float2int_rd(x); }                            \
-  static inline int __##name##2int_ru(const scalar &x) { return __float2int_ru(x); }                            \
-  static inline unsigned int __##name##2uint_rn(const scalar &x) { return __float2uint_rn(x); }                 \
-  static inline unsigned int __##name##2uint_rz(const scalar &x) { return __float2uint_rz(x); }                 \
+  PODIUM_CPU_SHORT_ROUNDED(scalar, __float2##name, float)                                                       \
+  PODIUM_CPU_SHORT_ROUNDED(scalar, __double2##name, double)                                                     \
+  PODIUM_CPU_SHORT_INTEGER(scalar, name, short, short, int, -32768, 32767)                                      \
+  PODIUM_CPU_SHORT_INTEGER(scalar, name, ushort, unsigned short, uint, 0, 65535)                                \
+  PODIUM_CPU_SHORT_INTEGER(scalar, name, int, int, int, -2147483647 - 1, 2147483647)                            \
+  PODIUM_CPU_SHORT_INTEGER(scalar, name, uint, unsigned int, uint, 0, 0xffffffffu)                              \
+  PODIUM_CPU_SHORT_INTEGER(scalar, name, ll, long long, ll, -9223372036854775807ll - 1, 9223372036854775807ll)  \
+  PODIUM_CPU_SHORT_INTEGER(scalar, name, ull, unsigned long long, ull, 0, 0xffffffffffffffffull)                \
+  static inline signed char __##name##2char_rz(const scalar &x) {                                               \
+    return podium_cpu::within<signed char, int>(__float2int_rz(x), -128, 127);                                  \
+  }                                                                                                             \
+  static inline unsigned char __##name##2uchar_rz(const scalar &x) {                                            \
+    return podium_cpu::within<unsigned char, unsigned int>(__float2uint_rz(x), 0, 255);                         \
+  }                                                                                                             \
   static inline unsigned short __##name##_as_ushort(const scalar &x) { return x.__x; }                          \
   static inline short __##name##_as_short(const scalar &x) { return static_cast<short>(x.__x); }                \
   static inline scalar __ushort_as_##name(unsigned short bits) { return podium_cpu::bit_copy<scalar>(bits); }   \

@@ -31,6 +31,7 @@ void *memcpy(void *, const void *, size_t) PODIUM_CPU_NOTHROW;
 void *memmove(void *, const void *, size_t) PODIUM_CPU_NOTHROW;
 void *memset(void *, int, size_t) PODIUM_CPU_NOTHROW;
 int memcmp(const void *, const void *, size_t) PODIUM_CPU_NOTHROW;
+long clock() PODIUM_CPU_NOTHROW;
 }
 
 #ifdef __APPLE__
