@@ -36,7 +36,9 @@ class Kernels:
         self.code = self.driver.compile(program, target or self.driver.default_target())
         self.functions = {name: self.driver.load(self.code, name, 0) for name in entries}
 
-    def __call__(self, name: str, grid: object, block: object, *args: object, shared: int = 0) -> int:
+    def __call__(
+        self, name: str, grid: object, block: object, *args: object, shared: int = 0, cooperative: bool = False
+    ) -> int:
         types = self.code.entry(name).signature.types
         data, offsets = bytearray(), []
         assert len(types) == len(args)
@@ -44,7 +46,7 @@ class Kernels:
             data += bytes(-len(data) % kind.alignment)
             offsets.append(len(data))
             data += pack(kind.spelling, value)
-        config = LaunchConfig(grid, block, shared=shared)  # type: ignore[arg-type]
+        config = LaunchConfig(grid, block, shared=shared, cooperative=cooperative)  # type: ignore[arg-type]
         return self.driver.launch(self.functions[name].handle, config, 0, Parameters(bytes(data), tuple(offsets)))
 
 

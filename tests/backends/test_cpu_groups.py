@@ -7,8 +7,11 @@ from functools import reduce
 import pytest
 from cpu_kernels import SUCCESS, Kernels, host_compiler, ints, zeros
 
+import podium
 from podium.backend import HostCompiler
-from podium.errors import CompileError
+from podium.errors import CompileError, LaunchError
+
+GRID_BARRIER = 9
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -126,6 +129,22 @@ extern "C" __global__ void copies(const float *in, float *out, int n) {
   cg::wait_prior<0>(block);
 }
 
+extern "C" __global__ void grid(int *out, int *rounds) {
+  cg::grid_group g = cg::this_grid();
+  for (int turn = 0; turn < 5; ++turn) {
+    out[g.thread_rank()] = rounds[(g.block_rank() + 1) % g.num_blocks()] + g.block_rank();
+    g.sync();
+    if (threadIdx.x == 0) rounds[g.block_rank()] = out[(g.thread_rank() + blockDim.x) % g.size()];
+    cg::sync(g);
+  }
+  out[g.thread_rank()] += 1000 * g.is_valid();
+}
+extern "C" __global__ void divergent(int n) {
+  auto block = cg::this_thread_block();
+  if (threadIdx.x < n) block.sync();
+  else cg::tiled_partition<4>(block).shfl(1, 0);
+}
+
 // The sum of a block in the style of the samples.
 template <int n> __device__ float reduce_tile(cg::thread_block_tile<n> g, float x) {
 #pragma unroll
@@ -151,6 +170,8 @@ ENTRIES = {
     "coalesced": "*i32",
     "partitions": "*i32",
     "copies": "*kfp32, *fp32, i32",
+    "grid": "*i32, *i32",
+    "divergent": "i32",
     "sum": "*kfp32, *fp32, i32",
 }
 
@@ -266,6 +287,29 @@ def test_copies_by_groups(groups: Kernels) -> None:
         assert groups("copies", 1, 64, data, out, n, shared=4 * max(n, 8)) == SUCCESS
         assert out.tolist()[:n] == list(range(n - 1, -1, -1))
         assert out.tolist()[n : n + min(n, 8)] == list(range(min(n, 8)))
+
+
+def test_the_grid_waits_in_a_cooperative_launch(groups: Kernels) -> None:
+    """Blocks that are launched together wait for each other, again and again; in another launch that is an error."""
+    blocks, block = 7, 33
+    rounds = ints(range(blocks))
+    values = list(range(blocks))
+    out = zeros("i", blocks * block)
+    assert groups("grid", blocks, block, out, rounds, cooperative=True) == SUCCESS
+    for _ in range(5):
+        new = [values[(b + 1) % blocks] + b for b in range(blocks)]
+        values = [new[(b + 1) % blocks] for b in range(blocks)]
+    assert rounds.tolist() == values
+    assert out.tolist() == [1000 + new[i // block] for i in range(blocks * block)]
+    assert groups("grid", blocks, block, out, rounds) == GRID_BARRIER
+
+
+def test_groups_that_wait_in_vain_are_named() -> None:
+    """A group that not all threads reach ends the launch with an error, at the line of the user's call."""
+    kernel = podium.kernel(GROUPS, "divergent")
+    line = GROUPS[: GROUPS.index("block.sync();\n  else")].count("\n") + 1
+    with podium.use("cpu"), pytest.raises(LaunchError, match=rf"sync\(\) of a thread_block.*:{line}\b"):
+        kernel[1, 6](5)
 
 
 def test_sum_in_the_style_of_the_samples(groups: Kernels) -> None:

@@ -19,19 +19,13 @@ static inline uint64_t linear_block() {
 // The number of a mask's lanes below a lane; the lane with a number; and the bits at a mask's lanes, moved together.
 static inline uint32_t rank_in(uint32_t mask, uint32_t lane) { return __popc(mask & ((1u << lane) - 1)); }
 static inline uint32_t lane_of(uint32_t mask, uint32_t rank) {
-  for (; rank && mask; --rank)
-    mask &= mask - 1;
+  for (; rank && mask; --rank) mask &= mask - 1;
   return mask ? __builtin_ctz(mask) : 0;
 }
 static inline uint32_t packed(uint32_t mask, uint32_t bits) {
   uint32_t result = 0;
-  for (uint32_t rank = 0; mask; mask &= mask - 1, ++rank)
-    result |= (bits >> __builtin_ctz(mask) & 1) << rank;
+  for (uint32_t rank = 0; mask; mask &= mask - 1, ++rank) result |= (bits >> __builtin_ctz(mask) & 1) << rank;
   return result;
-}
-
-static inline void exchange(uint32_t mask, uint64_t value, uint32_t source, void (*finish)(lane *, uint32_t)) {
-  meet(mask, value, source, finish, site{"a function of a cooperative group", __FILE__, __LINE__});
 }
 
 // Lanes that meet leave the addresses of what they bring. None of them goes on before all has been read and written.
@@ -53,25 +47,25 @@ static inline void finish_large_shuffle(lane *lanes, uint32_t participants) {
 template <bool large>
 struct shuffler {
   template <class T>
-  static T shuffle(uint32_t mask, const T &value, uint32_t source) {
-    return podium_cpu::shuffle(mask, value, source, site{"shfl() of a cooperative group", __FILE__, __LINE__});
+  static T shuffle(uint32_t mask, const T &value, uint32_t source, const site &at) {
+    return podium_cpu::shuffle(mask, value, source, at);
   }
 };
 template <>
 struct shuffler<true> {
   template <class T>
-  static T shuffle(uint32_t mask, const T &value, uint32_t source) {
+  static T shuffle(uint32_t mask, const T &value, uint32_t source, const site &at) {
     T result = value;
     bringing<T> mine = {&value, &result};
-    exchange(mask, uintptr_t(&mine), source, finish_large_shuffle<T>);
+    meet(mask, uintptr_t(&mine), source, finish_large_shuffle<T>, at);
     return result;
   }
 };
 
 // A value of any size, from a lane of the warp.
 template <class T>
-static inline T shuffle_any(uint32_t mask, const T &value, uint32_t source) {
-  return shuffler<(sizeof(T) > 8)>::shuffle(mask, value, source);
+static inline T shuffle_any(uint32_t mask, const T &value, uint32_t source, const site &at) {
+  return shuffler<(sizeof(T) > 8)>::shuffle(mask, value, source, at);
 }
 
 template <bool possible, class T>
@@ -106,17 +100,17 @@ class thread_group {
 
  public:
   unsigned long long size() const {
-    return k == lanes_kind ? lanes : k == block_kind ? podium_cpu::block_threads()
-                                                     : podium_cpu::grid_blocks() * podium_cpu::block_threads();
+    return k == lanes_kind   ? lanes
+           : k == block_kind ? podium_cpu::block_threads()
+                             : podium_cpu::grid_blocks() * podium_cpu::block_threads();
   }
   unsigned long long num_threads() const { return size(); }
   unsigned long long thread_rank() const {
-    if (k == lanes_kind)
-      return podium_cpu::rank_in(mask, podium_cpu::own_lane());
+    if (k == lanes_kind) return podium_cpu::rank_in(mask, podium_cpu::own_lane());
     const uint32_t linear = podium_cpu::linear_thread();
     return k == block_kind ? linear : podium_cpu::linear_block() * podium_cpu::block_threads() + linear;
   }
-  void sync() const;
+  void sync(PODIUM_CPU_SITE) const;
   bool is_valid() const { return true; }
 };
 
@@ -129,10 +123,12 @@ class thread_block : public thread_group {
  public:
   typedef cooperative_groups::arrival_token arrival_token;
 
-  static void sync(PODIUM_CPU_SITE) { __syncthreads(podium_file, podium_line); }
+  static void sync(PODIUM_CPU_SITE) {
+    podium_cpu::barrier(false, "sync() of a thread_block", podium_file, podium_line);
+  }
   // To arrive early is to promise less than to wait for all, so the waiting does for both.
   static arrival_token barrier_arrive() { return arrival_token(); }
-  static void barrier_wait(arrival_token) { sync(); }
+  static void barrier_wait(arrival_token, PODIUM_CPU_SITE) { sync(podium_file, podium_line); }
   static unsigned int thread_rank() { return podium_cpu::linear_thread(); }
   static unsigned int size() { return podium_cpu::block_threads(); }
   static unsigned int num_threads() { return size(); }
@@ -151,6 +147,11 @@ class grid_group : public thread_group {
  public:
   typedef cooperative_groups::arrival_token arrival_token;
 
+  // Only the blocks of a cooperative launch can wait for each other.
+  static bool is_valid() { return podium_cpu::is_cooperative(); }
+  static void sync(PODIUM_CPU_SITE) { podium_cpu::grid_barrier("sync() of a grid_group", podium_file, podium_line); }
+  static arrival_token barrier_arrive() { return arrival_token(); }
+  static void barrier_wait(arrival_token, PODIUM_CPU_SITE) { sync(podium_file, podium_line); }
   static unsigned long long thread_rank() {
     return podium_cpu::linear_block() * podium_cpu::block_threads() + podium_cpu::linear_thread();
   }
@@ -178,16 +179,18 @@ class lane_group : public thread_group {
   unsigned int meta_group_size() const { return group_count; }
   unsigned int thread_rank() const { return podium_cpu::rank_in(mask, podium_cpu::own_lane()); }
   void sync(PODIUM_CPU_SITE) const { __syncwarp(mask, podium_file, podium_line); }
-  int any(int predicate) const { return __any_sync(mask, predicate); }
-  int all(int predicate) const { return __all_sync(mask, predicate); }
-  unsigned int ballot(int predicate) const { return podium_cpu::packed(mask, __ballot_sync(mask, predicate)); }
-  template <class T>
-  unsigned int match_any(T value) const {
-    return podium_cpu::packed(mask, __match_any_sync(mask, value));
+  int any(int predicate, PODIUM_CPU_SITE) const { return __any_sync(mask, predicate, podium_file, podium_line); }
+  int all(int predicate, PODIUM_CPU_SITE) const { return __all_sync(mask, predicate, podium_file, podium_line); }
+  unsigned int ballot(int predicate, PODIUM_CPU_SITE) const {
+    return podium_cpu::packed(mask, __ballot_sync(mask, predicate, podium_file, podium_line));
   }
   template <class T>
-  unsigned int match_all(T value, int &all) const {
-    return podium_cpu::packed(mask, __match_all_sync(mask, value, &all));
+  unsigned int match_any(T value, PODIUM_CPU_SITE) const {
+    return podium_cpu::packed(mask, __match_any_sync(mask, value, podium_file, podium_line));
+  }
+  template <class T>
+  unsigned int match_all(T value, int &all, PODIUM_CPU_SITE) const {
+    return podium_cpu::packed(mask, __match_all_sync(mask, value, &all, podium_file, podium_line));
   }
 
   // The lanes of the group, for functions on groups.
@@ -215,23 +218,27 @@ class thread_block_tile<n, void> : public lane_group {
   static unsigned int thread_rank() { return podium_cpu::own_lane() & (n - 1); }
 
   template <class T>
-  T shfl(T value, int rank) const {
-    return podium_cpu::shuffle_any(mask, value, (podium_cpu::own_lane() & ~(n - 1)) | (uint32_t(rank) & (n - 1)));
+  T shfl(T value, int rank, PODIUM_CPU_SITE) const {
+    return podium_cpu::shuffle_any(mask, value, (podium_cpu::own_lane() & ~(n - 1)) | (uint32_t(rank) & (n - 1)),
+                                   PODIUM_CPU_AT("shfl() of a cooperative group"));
   }
   template <class T>
-  T shfl_up(T value, unsigned int delta) const {
+  T shfl_up(T value, unsigned int delta, PODIUM_CPU_SITE) const {
     const uint32_t lane = podium_cpu::own_lane();
-    return podium_cpu::shuffle_any(mask, value, delta > thread_rank() ? lane : lane - delta);
+    return podium_cpu::shuffle_any(mask, value, delta > thread_rank() ? lane : lane - delta,
+                                   PODIUM_CPU_AT("shfl_up() of a cooperative group"));
   }
   template <class T>
-  T shfl_down(T value, unsigned int delta) const {
+  T shfl_down(T value, unsigned int delta, PODIUM_CPU_SITE) const {
     const uint32_t lane = podium_cpu::own_lane();
-    return podium_cpu::shuffle_any(mask, value, delta >= n - thread_rank() ? lane : lane + delta);
+    return podium_cpu::shuffle_any(mask, value, delta >= n - thread_rank() ? lane : lane + delta,
+                                   PODIUM_CPU_AT("shfl_down() of a cooperative group"));
   }
   template <class T>
-  T shfl_xor(T value, unsigned int bits) const {
+  T shfl_xor(T value, unsigned int bits, PODIUM_CPU_SITE) const {
     const uint32_t lane = podium_cpu::own_lane();
-    return podium_cpu::shuffle_any(mask, value, bits < n ? lane ^ bits : lane);
+    return podium_cpu::shuffle_any(mask, value, bits < n ? lane ^ bits : lane,
+                                   PODIUM_CPU_AT("shfl_xor() of a cooperative group"));
   }
 };
 
@@ -250,24 +257,27 @@ class coalesced_group : public lane_group {
   unsigned int num_threads() const { return lanes; }
 
   template <class T>
-  T shfl(T value, unsigned int rank) const {
-    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, rank));
+  T shfl(T value, unsigned int rank, PODIUM_CPU_SITE) const {
+    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, rank),
+                                   PODIUM_CPU_AT("shfl() of a cooperative group"));
   }
   template <class T>
-  T shfl_up(T value, unsigned int delta) const {
+  T shfl_up(T value, unsigned int delta, PODIUM_CPU_SITE) const {
     const uint32_t rank = thread_rank();
-    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, delta > rank ? rank : rank - delta));
+    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, delta > rank ? rank : rank - delta),
+                                   PODIUM_CPU_AT("shfl_up() of a cooperative group"));
   }
   template <class T>
-  T shfl_down(T value, unsigned int delta) const {
+  T shfl_down(T value, unsigned int delta, PODIUM_CPU_SITE) const {
     const uint32_t rank = thread_rank();
-    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, delta >= lanes - rank ? rank : rank + delta));
+    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, delta >= lanes - rank ? rank : rank + delta),
+                                   PODIUM_CPU_AT("shfl_down() of a cooperative group"));
   }
 };
 
 // Inlined, since the place of the call tells which lanes are together.
-static inline __attribute__((always_inline)) coalesced_group coalesced_threads() {
-  return coalesced_group(__activemask());
+static inline __attribute__((always_inline)) coalesced_group coalesced_threads(PODIUM_CPU_SITE) {
+  return coalesced_group(__activemask(podium_file, podium_line));
 }
 
 static inline thread_block_tile<1, void> this_thread() { return thread_block_tile<1, thread_block>(0, 1); }
@@ -278,8 +288,8 @@ static inline typename podium_cpu::only<(n <= 32), thread_block_tile<n, thread_b
   return thread_block_tile<n, thread_block>(block.thread_rank() / n, (block.size() + n - 1) / n);
 }
 template <unsigned int n, unsigned int m, class Parent>
-static inline typename podium_cpu::only<(n <= m), thread_block_tile<n, thread_block_tile<m, Parent>>>::type tiled_partition(
-    const thread_block_tile<m, Parent> &tile) {
+static inline typename podium_cpu::only<(n <= m), thread_block_tile<n, thread_block_tile<m, Parent>>>::type
+tiled_partition(const thread_block_tile<m, Parent> &tile) {
   return thread_block_tile<n, thread_block_tile<m, Parent>>(tile.thread_rank() / n, m / n);
 }
 // Tiles of several warps would need barriers of their own: they are refused where they are asked for.
@@ -290,41 +300,41 @@ static inline coalesced_group tiled_partition(const coalesced_group &group, unsi
   const uint32_t number = group.thread_rank() / n, all = group.podium_mask();
   uint32_t mask = 0, rank = 0;
   for (uint32_t rest = all; rest; rest &= rest - 1, ++rank)
-    if (rank / n == number)
-      mask |= rest & -rest;
+    if (rank / n == number) mask |= rest & -rest;
   return coalesced_group(mask, number, (group.size() + n - 1) / n);
 }
 static inline thread_group tiled_partition(const thread_group &group, unsigned int n) {
-  if (group.k == thread_group::lanes_kind)
-    return tiled_partition(coalesced_group(group.mask), n);
+  if (group.k == thread_group::lanes_kind) return tiled_partition(coalesced_group(group.mask), n);
   const uint32_t lane = podium_cpu::own_lane();
   return thread_group(thread_group::lanes_kind, (n >= 32 ? ~0u : (1u << n) - 1) << (lane & ~(n - 1)), n);
 }
 
 // The lanes of a group that have the same label, or the same answer.
 template <class Group, class Label>
-static inline coalesced_group labeled_partition(const Group &group, Label label) {
-  const uint32_t all = group.podium_mask(), mask = __match_any_sync(all, label);
+static inline coalesced_group labeled_partition(const Group &group, Label label, PODIUM_CPU_SITE) {
+  const uint32_t all = group.podium_mask(), mask = __match_any_sync(all, label, podium_file, podium_line);
   const uint32_t first = mask & -mask;
-  const uint32_t firsts = __ballot_sync(all, 1u << podium_cpu::own_lane() == first);
+  const uint32_t firsts = __ballot_sync(all, 1u << podium_cpu::own_lane() == first, podium_file, podium_line);
   return coalesced_group(mask, uint32_t(__popc(firsts & (first - 1))), uint32_t(__popc(firsts)));
 }
 template <class Group>
-static inline coalesced_group binary_partition(const Group &group, bool predicate) {
-  const uint32_t all = group.podium_mask(), yes = __ballot_sync(all, predicate);
+static inline coalesced_group binary_partition(const Group &group, bool predicate, PODIUM_CPU_SITE) {
+  const uint32_t all = group.podium_mask(), yes = __ballot_sync(all, predicate, podium_file, podium_line);
   return coalesced_group(predicate ? yes : all & ~yes, predicate, 2);
 }
 
-inline void thread_group::sync() const {
+inline void thread_group::sync(const char *podium_file, int podium_line) const {
   if (k == lanes_kind)
-    __syncwarp(mask);
+    __syncwarp(mask, podium_file, podium_line);
+  else if (k == block_kind)
+    thread_block::sync(podium_file, podium_line);
   else
-    __syncthreads();
+    grid_group::sync(podium_file, podium_line);
 }
 
 template <class Group>
-static inline void sync(const Group &group) {
-  group.sync();
+static inline void sync(const Group &group, PODIUM_CPU_SITE) {
+  group.sync(podium_file, podium_line);
 }
 template <class Group>
 static inline auto thread_rank(const Group &group) -> decltype(group.thread_rank()) {
@@ -338,15 +348,13 @@ static inline auto group_size(const Group &group) -> decltype(group.size()) {
 // One thread of the group calls a function. Nobody waits for it, but who wants its result.
 template <class Group, class Function, class... Arguments>
 static inline void invoke_one(const Group &group, Function &&function, Arguments &&...arguments) {
-  if (group.thread_rank() == 0)
-    function(static_cast<Arguments &&>(arguments)...);
+  if (group.thread_rank() == 0) function(static_cast<Arguments &&>(arguments)...);
 }
 template <class Group, class Function, class... Arguments>
 static inline auto invoke_one_broadcast(const Group &group, Function &&function, Arguments &&...arguments)
     -> decltype(function(static_cast<Arguments &&>(arguments)...)) {
   decltype(function(static_cast<Arguments &&>(arguments)...)) result;
-  if (group.thread_rank() == 0)
-    result = function(static_cast<Arguments &&>(arguments)...);
+  if (group.thread_rank() == 0) result = function(static_cast<Arguments &&>(arguments)...);
   return group.shfl(result, 0);
 }
 

@@ -112,44 +112,44 @@ static inline double __ll2double_rn(long long x) { return static_cast<double>(x)
 static inline double __ull2double_rn(unsigned long long x) { return static_cast<double>(x); }
 
 // What is computed from the parameters, each of them opaque, in another mode of rounding.
-#define PODIUM_CPU_UNARY(name, type, from, mode, ...)            \
-  static inline type name(from number) {                         \
+#define PODIUM_CPU_UNARY(name, type, from, mode, ...)             \
+  static inline type name(from number) {                          \
     const podium_cpu::rounding other(podium_cpu::rounding::mode); \
-    const from x = podium_cpu::opaque(number);                   \
-    return podium_cpu::opaque(static_cast<type>(__VA_ARGS__));   \
+    const from x = podium_cpu::opaque(number);                    \
+    return podium_cpu::opaque(static_cast<type>(__VA_ARGS__));    \
   }
 #define PODIUM_CPU_BINARY(name, type, mode, sign)                                \
   static inline type name(type x, type y) {                                      \
     const podium_cpu::rounding other(podium_cpu::rounding::mode);                \
     return podium_cpu::opaque(podium_cpu::opaque(x) sign podium_cpu::opaque(y)); \
   }
-#define PODIUM_CPU_FUSED(name, type, mode, fused)                                                         \
-  static inline type name(type x, type y, type z) {                                                       \
-    const podium_cpu::rounding other(podium_cpu::rounding::mode);                                         \
+#define PODIUM_CPU_FUSED(name, type, mode, fused)                                                          \
+  static inline type name(type x, type y, type z) {                                                        \
+    const podium_cpu::rounding other(podium_cpu::rounding::mode);                                          \
     return podium_cpu::opaque(fused(podium_cpu::opaque(x), podium_cpu::opaque(y), podium_cpu::opaque(z))); \
   }
-#define PODIUM_CPU_DIRECTED(suffix, mode)                                               \
-  PODIUM_CPU_BINARY(__fadd_##suffix, float, mode, +)                                    \
-  PODIUM_CPU_BINARY(__fsub_##suffix, float, mode, -)                                    \
-  PODIUM_CPU_BINARY(__fmul_##suffix, float, mode, *)                                    \
-  PODIUM_CPU_BINARY(__fdiv_##suffix, float, mode, /)                                    \
-  PODIUM_CPU_BINARY(__dadd_##suffix, double, mode, +)                                   \
-  PODIUM_CPU_BINARY(__dsub_##suffix, double, mode, -)                                   \
-  PODIUM_CPU_BINARY(__dmul_##suffix, double, mode, *)                                   \
-  PODIUM_CPU_BINARY(__ddiv_##suffix, double, mode, /)                                   \
-  PODIUM_CPU_UNARY(__frcp_##suffix, float, float, mode, 1 / x)                          \
-  PODIUM_CPU_UNARY(__drcp_##suffix, double, double, mode, 1 / x)                        \
-  PODIUM_CPU_UNARY(__fsqrt_##suffix, float, float, mode, __builtin_sqrtf(x))            \
-  PODIUM_CPU_UNARY(__dsqrt_##suffix, double, double, mode, __builtin_sqrt(x))           \
-  PODIUM_CPU_FUSED(__fmaf_##suffix, float, mode, __builtin_fmaf)                        \
-  PODIUM_CPU_FUSED(__fmaf_ieee_##suffix, float, mode, __builtin_fmaf)                   \
-  PODIUM_CPU_FUSED(__fma_##suffix, double, mode, __builtin_fma)                         \
-  PODIUM_CPU_UNARY(__double2float_##suffix, float, double, mode, x)                     \
-  PODIUM_CPU_UNARY(__int2float_##suffix, float, int, mode, x)                           \
-  PODIUM_CPU_UNARY(__uint2float_##suffix, float, unsigned int, mode, x)                 \
-  PODIUM_CPU_UNARY(__ll2float_##suffix, float, long long, mode, x)                      \
-  PODIUM_CPU_UNARY(__ull2float_##suffix, float, unsigned long long, mode, x)            \
-  PODIUM_CPU_UNARY(__ll2double_##suffix, double, long long, mode, x)                    \
+#define PODIUM_CPU_DIRECTED(suffix, mode)                                     \
+  PODIUM_CPU_BINARY(__fadd_##suffix, float, mode, +)                          \
+  PODIUM_CPU_BINARY(__fsub_##suffix, float, mode, -)                          \
+  PODIUM_CPU_BINARY(__fmul_##suffix, float, mode, *)                          \
+  PODIUM_CPU_BINARY(__fdiv_##suffix, float, mode, /)                          \
+  PODIUM_CPU_BINARY(__dadd_##suffix, double, mode, +)                         \
+  PODIUM_CPU_BINARY(__dsub_##suffix, double, mode, -)                         \
+  PODIUM_CPU_BINARY(__dmul_##suffix, double, mode, *)                         \
+  PODIUM_CPU_BINARY(__ddiv_##suffix, double, mode, /)                         \
+  PODIUM_CPU_UNARY(__frcp_##suffix, float, float, mode, 1 / x)                \
+  PODIUM_CPU_UNARY(__drcp_##suffix, double, double, mode, 1 / x)              \
+  PODIUM_CPU_UNARY(__fsqrt_##suffix, float, float, mode, __builtin_sqrtf(x))  \
+  PODIUM_CPU_UNARY(__dsqrt_##suffix, double, double, mode, __builtin_sqrt(x)) \
+  PODIUM_CPU_FUSED(__fmaf_##suffix, float, mode, __builtin_fmaf)              \
+  PODIUM_CPU_FUSED(__fmaf_ieee_##suffix, float, mode, __builtin_fmaf)         \
+  PODIUM_CPU_FUSED(__fma_##suffix, double, mode, __builtin_fma)               \
+  PODIUM_CPU_UNARY(__double2float_##suffix, float, double, mode, x)           \
+  PODIUM_CPU_UNARY(__int2float_##suffix, float, int, mode, x)                 \
+  PODIUM_CPU_UNARY(__uint2float_##suffix, float, unsigned int, mode, x)       \
+  PODIUM_CPU_UNARY(__ll2float_##suffix, float, long long, mode, x)            \
+  PODIUM_CPU_UNARY(__ull2float_##suffix, float, unsigned long long, mode, x)  \
+  PODIUM_CPU_UNARY(__ll2double_##suffix, double, long long, mode, x)          \
   PODIUM_CPU_UNARY(__ull2double_##suffix, double, unsigned long long, mode, x)
 PODIUM_CPU_DIRECTED(rd, down)
 PODIUM_CPU_DIRECTED(ru, up)
@@ -159,24 +159,24 @@ PODIUM_CPU_DIRECTED(rz, zero)
 #undef PODIUM_CPU_BINARY
 #undef PODIUM_CPU_UNARY
 
-#define PODIUM_CPU_TO_INTEGER(name, from, suffix, to, low, past_high, least, greatest)                              \
-  static inline to name##_rn(from x) {                                                                              \
-    return podium_cpu::saturated<to, from>(__builtin_rint##suffix(x), low, past_high, least, greatest);             \
-  }                                                                                                                 \
-  static inline to name##_rz(from x) {                                                                              \
-    return podium_cpu::saturated<to, from>(__builtin_trunc##suffix(x), low, past_high, least, greatest);            \
-  }                                                                                                                 \
-  static inline to name##_ru(from x) {                                                                              \
-    return podium_cpu::saturated<to, from>(__builtin_ceil##suffix(x), low, past_high, least, greatest);             \
-  }                                                                                                                 \
-  static inline to name##_rd(from x) {                                                                              \
-    return podium_cpu::saturated<to, from>(__builtin_floor##suffix(x), low, past_high, least, greatest);            \
+#define PODIUM_CPU_TO_INTEGER(name, from, suffix, to, low, past_high, least, greatest)                   \
+  static inline to name##_rn(from x) {                                                                   \
+    return podium_cpu::saturated<to, from>(__builtin_rint##suffix(x), low, past_high, least, greatest);  \
+  }                                                                                                      \
+  static inline to name##_rz(from x) {                                                                   \
+    return podium_cpu::saturated<to, from>(__builtin_trunc##suffix(x), low, past_high, least, greatest); \
+  }                                                                                                      \
+  static inline to name##_ru(from x) {                                                                   \
+    return podium_cpu::saturated<to, from>(__builtin_ceil##suffix(x), low, past_high, least, greatest);  \
+  }                                                                                                      \
+  static inline to name##_rd(from x) {                                                                   \
+    return podium_cpu::saturated<to, from>(__builtin_floor##suffix(x), low, past_high, least, greatest); \
   }
-#define PODIUM_CPU_TO_INTEGERS(name, from, suffix)                                                                  \
-  PODIUM_CPU_TO_INTEGER(name##int, from, suffix, int, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647)               \
-  PODIUM_CPU_TO_INTEGER(name##uint, from, suffix, unsigned int, 0, 4294967296.0f, 0u, ~0u)                                \
-  PODIUM_CPU_TO_INTEGER(name##ll, from, suffix, long long, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807ll - 1,           \
-                        9223372036854775807ll)                                                                      \
+#define PODIUM_CPU_TO_INTEGERS(name, from, suffix)                                                                \
+  PODIUM_CPU_TO_INTEGER(name##int, from, suffix, int, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647) \
+  PODIUM_CPU_TO_INTEGER(name##uint, from, suffix, unsigned int, 0, 4294967296.0f, 0u, ~0u)                        \
+  PODIUM_CPU_TO_INTEGER(name##ll, from, suffix, long long, -9223372036854775808.0f, 9223372036854775808.0f,       \
+                        -9223372036854775807ll - 1, 9223372036854775807ll)                                        \
   PODIUM_CPU_TO_INTEGER(name##ull, from, suffix, unsigned long long, 0, 18446744073709551616.0f, 0ull, ~0ull)
 PODIUM_CPU_TO_INTEGERS(__float2, float, f)
 PODIUM_CPU_TO_INTEGERS(__double2, double, )

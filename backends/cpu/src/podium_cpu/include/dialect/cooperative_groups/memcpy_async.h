@@ -45,12 +45,12 @@ static inline void memcpy_async(const Group &group, T *to, size_t to_count, cons
 }
 
 template <class Group>
-static inline void wait(const Group &group) {
-  group.sync();
+static inline void wait(const Group &group, PODIUM_CPU_SITE) {
+  group.sync(podium_file, podium_line);
 }
 template <unsigned int stages, class Group>
-static inline void wait_prior(const Group &group) {
-  group.sync();
+static inline void wait_prior(const Group &group, PODIUM_CPU_SITE) {
+  group.sync(podium_file, podium_line);
 }
 
 }  // namespace cooperative_groups

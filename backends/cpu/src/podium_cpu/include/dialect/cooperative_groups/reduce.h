@@ -6,13 +6,13 @@
 
 namespace cooperative_groups {
 
-#define PODIUM_CPU_OPERATION(name, expression)     \
-  template <class T = void>                        \
-  struct name {                                    \
-    template <class U>                             \
-    U operator()(const U &a, const U &b) const {   \
-      return static_cast<U>(expression);           \
-    }                                              \
+#define PODIUM_CPU_OPERATION(name, expression)   \
+  template <class T = void>                      \
+  struct name {                                  \
+    template <class U>                           \
+    U operator()(const U &a, const U &b) const { \
+      return static_cast<U>(expression);         \
+    }                                            \
   };
 PODIUM_CPU_OPERATION(plus, a + b)
 PODIUM_CPU_OPERATION(less, b < a ? b : a)
@@ -55,9 +55,10 @@ static inline void finish_fold(lane *lanes, uint32_t participants) {
 namespace cooperative_groups {
 
 template <class Group, class T, class Operation>
-static inline T reduce(const Group &group, T value, Operation operation) {
+static inline T reduce(const Group &group, T value, Operation operation, PODIUM_CPU_SITE) {
   podium_cpu::folding<T, Operation> mine = {value, value, &operation};
-  podium_cpu::exchange(group.podium_mask(), uintptr_t(&mine), 0, podium_cpu::finish_fold<T, Operation>);
+  podium_cpu::meet(group.podium_mask(), uintptr_t(&mine), 0, podium_cpu::finish_fold<T, Operation>,
+                   PODIUM_CPU_AT("reduce() of a cooperative group"));
   return mine.result;
 }
 

@@ -19,9 +19,9 @@ static inline void finish_scan(lane *lanes, uint32_t participants) {
 }
 
 template <bool inclusive, class T, class Operation>
-static inline T scan(uint32_t mask, T value, Operation operation) {
+static inline T scan(uint32_t mask, T value, Operation operation, const site &at) {
   folding<T, Operation> mine = {value, value, &operation};
-  exchange(mask, uintptr_t(&mine), 0, finish_scan<T, Operation, inclusive>);
+  meet(mask, uintptr_t(&mine), 0, finish_scan<T, Operation, inclusive>, at);
   return mine.result;
 }
 
@@ -30,13 +30,15 @@ static inline T scan(uint32_t mask, T value, Operation operation) {
 namespace cooperative_groups {
 
 template <class Group, class T, class Operation = plus<T>>
-static inline T inclusive_scan(const Group &group, T value, Operation operation = Operation()) {
-  return podium_cpu::scan<true>(group.podium_mask(), value, operation);
+static inline T inclusive_scan(const Group &group, T value, Operation operation = Operation(), PODIUM_CPU_SITE) {
+  return podium_cpu::scan<true>(group.podium_mask(), value, operation,
+                                PODIUM_CPU_AT("inclusive_scan() of a cooperative group"));
 }
 // The first thread gets T().
 template <class Group, class T, class Operation = plus<T>>
-static inline T exclusive_scan(const Group &group, T value, Operation operation = Operation()) {
-  return podium_cpu::scan<false>(group.podium_mask(), value, operation);
+static inline T exclusive_scan(const Group &group, T value, Operation operation = Operation(), PODIUM_CPU_SITE) {
+  return podium_cpu::scan<false>(group.podium_mask(), value, operation,
+                                 PODIUM_CPU_AT("exclusive_scan() of a cooperative group"));
 }
 
 }  // namespace cooperative_groups
