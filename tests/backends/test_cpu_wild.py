@@ -32,7 +32,7 @@ def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @functools.cache
-def kernels(file: str, *names: str, **signatures: str) -> podium.Module:
+def kernels(file: str, *names: str, std: str = "c++17", **signatures: str) -> podium.Module:
     """Compile the kernels of a file in one go: those named, else all that can be found in it."""
     path = FOLDER / file
     module = podium.module(path)
@@ -40,7 +40,7 @@ def kernels(file: str, *names: str, **signatures: str) -> podium.Module:
     declared = [*given, *(module[name] for name in names or (() if signatures else module.names))]
     entries = tuple(Entry(each.name, each.signature) for each in declared)
     driver = podium.driver.resolve()
-    program = Program(path.read_text(), "cuda", entries, Options(), path=str(path))
+    program = Program(path.read_text(), "cuda", entries, Options.of(std=std), path=str(path))
     return podium.module(driver.compile(program, driver.default_target()))
 
 
@@ -547,10 +547,11 @@ def test_forms_of_shared_memory(random: Any) -> None:
     assert total[0] == 511 * 256
 
 
-def test_names_of_others() -> None:
+@pytest.mark.parametrize("std", ["c++17", "c++20"])
+def test_names_of_others(std: str) -> None:
     """A kernel may have for its own whatever the C library and the backend's headers call something."""
     out = np.zeros(4, np.int32)
-    kernels("names.cu")["everything"][1, 4](out, 4)
+    kernels("names.cu", std=std)["everything"][1, 4](out, 4)
     assert out.tolist() == [28 + 20 + 5 + 12 + 24 + 13 + 15 + 30 + 600] * 4
 
 

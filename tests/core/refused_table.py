@@ -75,7 +75,7 @@ REFUSED: list[tuple[str, str, str | None, tuple[str, ...]]] = [
     (
         "a template parameter pack",
         "template <typename... T> __global__ void k(int n, T... x) { }",
-        "k<float>",
+        "k<float, int>",
         ("pack", "typename... T", 'signature="n: ?, x: ?"'),
     ),
     (

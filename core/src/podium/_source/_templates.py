@@ -37,7 +37,7 @@ def bind(
         raise Refusal("its template parameters have syntax that podium cannot read")
     parameters = _parameters(template)
     given = list(arguments or ())
-    if len(given) > len(parameters):
+    if len(given) > len(parameters) and all(each.type not in _PACKS for each in parameters):
         raise ArgumentMismatch(f"the template takes {len(parameters)} arguments, not {len(given)}")
     bound: dict[str, Argument] = {}
     # A default may name the parameters before it.

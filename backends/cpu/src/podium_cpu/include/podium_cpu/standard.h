@@ -12,7 +12,20 @@
 #endif
 #endif
 
+#if __cplusplus > 201703L && defined(_GLIBCXX_RELEASE)
+// From C++20 on it also has a lerp outside of std, as many a kernel has one of its own.
+#define lerp podium_cpu_lerp
 #include <math.h>
+#undef lerp
+namespace std {
+template <class A, class B, class T>
+constexpr auto lerp(A a, B b, T t) noexcept -> decltype(podium_cpu_lerp(a, b, t)) {
+  return podium_cpu_lerp(a, b, t);
+}
+}  // namespace std
+#else
+#include <math.h>
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
