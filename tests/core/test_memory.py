@@ -205,7 +205,7 @@ def test_elements_are_not_touched_one_by_one(driver: FakeDriver) -> None:
     made = podium.asarray([1.0, 2.0])
     with pytest.raises(TypeError, match=r"take .numpy\(\) or .tolist\(\)"):
         made[0]
-    with pytest.raises(TypeError, match="podium.asarray"):
+    with pytest.raises(TypeError, match="copy_from"):
         made[0] = 5.0
     assert repr(made) == f"<podium array fp32[2] on {driver.name} device 0>"
 

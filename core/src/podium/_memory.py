@@ -182,7 +182,7 @@ class Array:
         raise TypeError("podium arrays are memory for kernels; take .numpy() or .tolist() to look at elements")
 
     def __setitem__(self, index: object, value: object) -> None:
-        raise TypeError("podium arrays are memory for kernels; make one from the values with podium.asarray")
+        raise TypeError("podium arrays are memory for kernels; write all elements with .copy_from(values)")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _from_bytes, (self.tobytes(), self.shape, self.dtype)

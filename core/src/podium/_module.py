@@ -16,7 +16,7 @@ from podium._program import Options
 from podium._signature import Signature, SignatureLike
 from podium._target import Device, Target
 from podium._variable import Variable
-from podium.errors import LoadError
+from podium.errors import LoadError, SourceError
 
 if TYPE_CHECKING:
     from podium._loaded_code import LoadedCode
@@ -251,10 +251,19 @@ def _variables(variables: Mapping[str, str] | None) -> dict[str, Variable]:
         )
     if not variables:
         return {}
+    made = (Variable.of(_checked(name), spelling) for name, spelling in variables.items())
+    return {each.name: each for each in made}
+
+
+def _checked(name: str) -> str:
     from podium._source import check_name_expression
 
-    made = (Variable.of(check_name_expression(name), spelling) for name, spelling in variables.items())
-    return {each.name: each for each in made}
+    try:
+        return check_name_expression(name).removeprefix("::")
+    except SourceError:
+        raise SourceError(
+            f"{name!r} cannot be the name of a variable: one is written like table, lib::table or value<float>"
+        ) from None
 
 
 def kernel(
