@@ -338,6 +338,21 @@ def test_arrays_of_python_objects_are_refused(host: Pair, device: Pair) -> None:
         assert isinstance(failure, Failure) and failure.kind is ArgumentTypeError
 
 
+def test_masked_arrays_are_refused(host: Pair) -> None:
+    """An array in which an element is masked is refused, at both levels; one without masked elements is an array."""
+    values = numpy.arange(4, dtype=numpy.float32)
+    record = numpy.ma.array([(1, 2)], mask=[(False, True)], dtype=[("a", "f4"), ("b", "f4")])
+    for _ in range(2):
+        for masked in (numpy.ma.array(values, mask=[0, 0, 1, 0]), numpy.ma.masked_greater(values, 2), record):
+            failure = host.same(masked)
+            assert isinstance(failure, Failure) and failure.kind is ArgumentValueError
+            assert "masked" in failure.message and "array.filled" in failure.message
+            with pytest.raises(ArgumentValueError, match="masked"):
+                podium.asarray(masked)
+        for clear in (numpy.ma.array(values), numpy.ma.array(values, mask=[0, 0, 0, 0])):
+            assert address_of(host.same(clear)) == clear.data.__array_interface__["data"][0]
+
+
 def test_a_buffer_is_held_during_the_launch_only(host: Pair) -> None:
     """Memory cannot be resized while it is being launched with, and is let go of afterwards."""
     value = bytearray(16)

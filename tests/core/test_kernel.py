@@ -11,6 +11,7 @@ import textwrap
 import threading
 import weakref
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,31 @@ def test_grids_and_blocks_that_cannot_be(fake: FakeDriver, kernel: podium.Kernel
         with pytest.raises(LaunchConfigError):
             kernel[key](None, 1)
     assert fake.launches == []
+
+
+@pytest.mark.parametrize(
+    ("key", "equal"),
+    [
+        ((3, 4), [(3.0, 4), (3, 4.0), (numpy.float64(3), 4), (Fraction(3), 4), (3 + 0j, 4)]),
+        (((3, 2), (4, 5)), [((3.0, 2), (4, 5)), ((3, 2), (4, 5.0)), (Size((3, 2.0)), (4, 5))]),
+        (((3, 2), 4), [((3, 2), 4.0), ((3, 2.0), 4)]),
+    ],
+    ids=repr,
+)
+def test_what_equals_a_grid_is_not_one(fake: FakeDriver, kernel: podium.Kernel, key: Any, equal: list[Any]) -> None:
+    """GRD-04: a float is refused also where the integer that equals it was launched before, at both levels."""
+    kernel[key](None, 1)
+    kernel.warm_up()
+    kernel[key](None, 1)
+    for each in equal:
+        with pytest.raises(LaunchConfigError, match="must be an integer"):
+            kernel[each](None, 1)
+    for alike in (key, tuple(numpy.int64(x) if isinstance(x, int) else Size(x) for x in key)):
+        assert kernel[alike] is kernel[key]
+    kernel[key](None, 1, shared=16)
+    with pytest.raises(LaunchConfigError, match="shared must be a number of bytes"):
+        kernel[key](None, 1, shared=16.0)
+    assert len(fake.launches) == 3
 
 
 @pytest.mark.parametrize("result", [1.5, None, "3", (1, 2, 3, 4), -1, (1, None), []])

@@ -13,7 +13,17 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CPU", "CUDA", "DEVICE_NAMES", "ArrayLocation", "Tensor", "VersionedTensor", "is_address", "locate"]
+__all__ = [
+    "CPU",
+    "CUDA",
+    "DEVICE_NAMES",
+    "ArrayLocation",
+    "Tensor",
+    "VersionedTensor",
+    "has_masked",
+    "is_address",
+    "locate",
+]
 
 CPU, CUDA = 1, 2
 DEVICE_NAMES = {
@@ -135,6 +145,11 @@ def is_address(value: object) -> bool:
     if numpy is not None and isinstance(value, numpy.bool_):  # an index, too, before numpy 2.3
         return False
     return hasattr(kind, "__index__") and not any(hasattr(kind, protocol) for protocol in _PROTOCOLS)
+
+
+def has_masked(value: Any) -> bool:
+    """Tell whether a value is a masked array of numpy in which an element is masked."""
+    return hasattr(type(value), "harden_mask") and b"\1" in value.mask.tobytes()
 
 
 def locate(

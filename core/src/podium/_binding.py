@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import gcd
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +47,22 @@ class Binding:
     def get(self, key: Any) -> Callable[..., None]:
         """Return the launch for ``kernel[key]``."""
         try:
-            return self._launches[key]
+            launch = self._launches[key]
+            if key.__class__ is tuple:
+                # 1.0 finds what 1 has made; but only integers have divisors in common, and bits.
+                grid, block = key
+                if grid.__class__ is tuple:
+                    grid = gcd(*grid)
+                if block.__class__ is tuple:
+                    block = gcd(*block)
+                grid & block
+            return launch
         except KeyError:
             hashable = True
-        except TypeError:  # a list in the key
+        except TypeError:  # a list in the key, a float, or a tuple of another class
+            known = self._launches.get(key) if _is_value(key) else None
+            if known is not None:
+                return known
             hashable = False
         launch = self._make(key)
         if hashable and isinstance(launch, Launch) and _is_value(key):

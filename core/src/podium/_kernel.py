@@ -108,7 +108,12 @@ class Kernel:
     # ---- launching ----
 
     def __getitem__(self, key: Any) -> Callable[..., None]:
-        return self.binding().get(key)
+        driver = driver_config.chosen() or driver_config.resolve()
+        try:
+            binding = self._bindings[driver]
+        except KeyError:
+            binding = self.binding(driver)
+        return binding.get(key)
 
     def __call__(self, *args: Any, **keywords: Any) -> None:
         raise TypeError(f"{self.name} needs a grid and a block: kernel[grid, block](...)")

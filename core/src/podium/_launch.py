@@ -115,7 +115,8 @@ class Launch:
             return self(*args)
         handle = stream_handle(stream)
         key = (handle, self.config.shared if shared is None else shared)
-        variant = self._variants.get(key)
+        # 16.0 finds what 16 has made, and is to be refused as if it came first.
+        variant = self._variants.get(key) if hasattr(key[1], "__index__") else None
         if variant is None:
             try:
                 config = self.config if shared is None else with_shared(self.config, shared)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium import _dlpack
 from podium._active import driver_config
-from podium._arrays import CPU, ArrayLocation, locate
+from podium._arrays import CPU, ArrayLocation, has_masked, locate
 from podium._element_types import ElementType, element_type
 from podium._limits import find_device
 from podium.errors import ArgumentTypeError, ArgumentValueError
@@ -294,6 +294,8 @@ def _from_host(value: Any) -> tuple[ElementType, tuple[int, ...], bytes] | None:
         view = memoryview(value)
     except (TypeError, BufferError, ValueError):
         return None
+    if has_masked(value):
+        raise ArgumentValueError("Elements of this array are masked; take array.filled(value), or array.data")
     location = locate(value, True, {CPU})
     if location is None or location.element is None:
         raise ArgumentTypeError(f"The elements of this buffer (format {view.format!r}) are none of podium's types")

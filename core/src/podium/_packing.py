@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from podium._arguments import Slot, describe
-from podium._arrays import CPU, DEVICE_NAMES, ArrayLocation, is_address, locate
+from podium._arrays import CPU, DEVICE_NAMES, ArrayLocation, has_masked, is_address, locate
 from podium._debug import enabled as debugging
 from podium._hooks import ArgumentInfo
 from podium._signature import Signature
@@ -79,6 +79,10 @@ class Packer:
             return 0, -1, None, None
         if is_address(value):
             return slot.integer_address(value), -1, None, None
+        if has_masked(value):
+            raise slot.value_error(
+                value, "elements of it are masked, and the kernel sees no mask; pass array.filled(value), or array.data"
+            )
         found = locate(value, driver.host_memory, driver.dlpack_devices, self._dlpack_stream)
         if found is None:
             raise slot.type_error(value, "an array, None or an integer address is needed" + _cure(value))

@@ -184,8 +184,11 @@ static int podium_has(PyTypeObject *type, const char *name) {
 static struct podium_array_type podium_array_type_of(PyTypeObject *type) {
     for (int row = 0; row < PODIUM_ARRAY_TYPES; row++)
         if (podium_array_types[row].type == type) return podium_array_types[row];
-    struct podium_array_type made = {type, podium_find_exchange(type),
-                                     !podium_has(type, "__index__") || podium_has(type, "__dlpack__")};
+    struct podium_array_type made = {type, NULL, 0};
+    if (!podium_has(type, "harden_mask")) { /* numpy's masked arrays are buffers, too: Python looks at the mask */
+        made.exchange = podium_find_exchange(type);
+        made.is_buffer = !podium_has(type, "__index__") || podium_has(type, "__dlpack__");
+    }
     unsigned row = podium_array_type_count++ % PODIUM_ARRAY_TYPES;
     PyTypeObject *old = podium_array_types[row].type;
     Py_IncRef((PyObject *)type);
