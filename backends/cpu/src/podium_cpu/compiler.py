@@ -18,6 +18,7 @@ from podium_cpu.diagnostics import explain
 from podium_cpu.entries import EntryLines, entry_lines
 from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known
 from podium_cpu.refusals import may_have_assembly, refuse_assembly
+from podium_cpu.regions import may_have_regions, rewrite_regions
 from podium_cpu.runtime_object import RuntimeObject
 from podium_cpu.shared_memory import may_have_dynamic_shared, rewrite_shared
 from podium_cpu.toolchain import INCLUDE
@@ -54,7 +55,10 @@ _DEMANDED_HEADERS = (
 _SOURCE_BEGINS = "#pragma podium_cpu source"
 
 # What makes a thread of a block wait for others, and the headers and macros that may hide it.
-_WAITS = re.compile(r"__(?:sync|shfl|any|all|ballot|match|reduce|activemask|nanosleep)|cooperative_groups|podium_cpu")
+_WAITS = re.compile(
+    r"__(?:sync|shfl|any|all|ballot|match|reduce|activemask|nanosleep)|cooperative_groups"
+    r"|podium_cpu::(?!fail_assertion)"
+)
 _MAY_WAIT = "namespace podium_entries {{ enum {{ podium_may_wait = {} }}; }}"
 
 
@@ -71,14 +75,10 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
     flags = _flags(program, target, compiler)
     try:
         source = _unit(program, lines)
-        if compiler.is_zig or _needs_rewriting(program) or _may_have_assembly(program):
-            source = _preprocess(compiler, source, program, flags)
-            # zig takes a file of any other name for one to be linked
-            main = "kernel.cpp" if compiler.is_zig else "kernel.ii"
-            flags = [each for each in flags if not each.startswith(("-D", "-U"))]
+        if compiler.is_zig or _needs_rewriting(program) or _may_have_assembly(program) or _may_have_regions(program):
+            built = _build_rewritten(compiler, source, program, flags)
         else:
-            main, flags = "kernel.cpp", [*flags, *_forced_include()]
-        built = _build(compiler, main, source, flags, program.options)
+            built = _build(compiler, "kernel.cpp", source, [*flags, *_forced_include()], program.options)
     except ToolchainError as error:
         error.program, error.target = program.label, str(target)
         raise
@@ -148,15 +148,45 @@ def _dialect_headers(source: str) -> list[str]:
     return sorted(name for name in names if os.path.exists(os.path.join(INCLUDE, "dialect", name)))
 
 
-def _preprocess(compiler: HostCompiler, source: str, program: Program, flags: list[str]) -> str:
-    """Run the preprocessor alone, and rewrite the declarations of dynamic shared memory that it brings to light."""
-    flags = [*flags, "-DPODIUM_CPU_KEEP_SHARED", *_forced_include(), "-E"]
-    text = compiler.run({"kernel.cpp": source}, "kernel.cpp", flags).data.decode("utf-8", "surrogateescape")
+def _build_rewritten(compiler: HostCompiler, source: str, program: Program, flags: list[str]) -> Build:
+    """Run the preprocessor alone, and compile what it leaves with the rewritings that need to see all of it."""
+    arguments = [*flags, "-DPODIUM_CPU_KEEP_WORDS", *_forced_include(), "-E"]
+    text = compiler.run({"kernel.cpp": source}, "kernel.cpp", arguments).data.decode("utf-8", "surrogateescape")
     before, _, after = text.partition(_SOURCE_BEGINS)
     refuse_assembly(after, program)
-    if _WAITS.search(after):  # in a header, perhaps
-        before = before.replace(_MAY_WAIT.format(0), _MAY_WAIT.format(1))
-    return before + rewrite_shared(after)
+    # zig takes a file of any other name for one to be linked.
+    main = "kernel.cpp" if compiler.is_zig else "kernel.ii"
+    flags = [each for each in flags if not each.startswith(("-D", "-U"))]
+
+    def build(after: str) -> Build:
+        may_wait = _MAY_WAIT.format(int(_WAITS.search(after) is not None))
+        unit = before.replace(_MAY_WAIT.format(0), may_wait).replace(_MAY_WAIT.format(1), may_wait)
+        return _build(compiler, main, unit + rewrite_shared(after), flags, program.options)
+
+    if may_have_regions(after) and not _keeps_threads(program):
+        rewritten, _ = rewrite_regions(after, independent="clang" not in compiler.version)
+        if rewritten != after:
+            try:
+                return build(rewritten)
+            except CompileError:
+                pass  # the mistake is the user's, or the rewriting went too far: the text as it is says which
+    return build(after)
+
+
+def _may_have_regions(program: Program) -> bool:
+    values = (value for _, value in program.options.defines)
+    return not _keeps_threads(program) and (may_have_regions(program.source) or any(map(may_have_regions, values)))
+
+
+def _keeps_threads(program: Program) -> bool:
+    """Tell whether each thread has to run by itself: for a debugger, for a sanitizer, or because the user says so."""
+    options = program.options
+    words = (program.source, *(name for name, _ in options.defines), *options.flags)
+    return (
+        options.debug
+        or any(flag.startswith(("-fsanitize", "-O0", "-Og")) for flag in options.flags)
+        or any("PODIUM_CPU_FIBERS" in each for each in words)
+    )
 
 
 def _needs_rewriting(program: Program) -> bool:

@@ -53,8 +53,8 @@ def may_have_dynamic_shared(source: str) -> bool:
 
 
 def rewrite_shared(text: str) -> str:
-    """Rewrite all declarations of shared memory in preprocessed text."""
-    if "__shared__" not in text:
+    """Rewrite all declarations of shared memory in preprocessed text, and take the word __global__ out of it."""
+    if "__shared__" not in text and "__global__" not in text:
         return text
     changes: list[tuple[int, int, str]] = []  # start, end, replacement
     scopes: list[str | None] = []  # the name of each open namespace, None for other braces
@@ -64,6 +64,9 @@ def rewrite_shared(text: str) -> str:
         if match["skip"] is not None:
             continue
         token = _Token(match.lastgroup or "", match[0], match.start())
+        if token.text == "__global__":
+            changes.append((token.start, token.end, " " * len(token.text)))
+            continue
         if token.text == "{":
             scopes.append(_namespace(statement))
             if all(each.text != "extern" for each in statement):  # of a type that is defined in the same place

@@ -5,6 +5,7 @@
 
 #include "atomic.h"
 #include "launch.h"
+#include "regions.h"
 
 namespace podium_cpu {
 
@@ -102,7 +103,10 @@ struct podium_entry<void (*)(P...), kernel, may_wait> {
       threadIdx.x = linear % blockDim.x;
       threadIdx.y = linear / blockDim.x % blockDim.y;
       threadIdx.z = linear / blockDim.x / blockDim.y;
+      podium_regions::whole_block = false;
       kernel(arguments...);
+      if (podium_regions::whole_block)
+        return;
       if (switched)  // this thread has waited, and another stack has carried on from here
         podium_cpu_runtime->exit_thread(b, linear_thread());
     }
@@ -117,7 +121,7 @@ struct podium_entry<void (*)(P...), kernel, may_wait> {
       return threads(b, arguments...);
     const uint32_t end_x = blockDim.x & 2047, end_y = blockDim.y & 2047, end_z = blockDim.z;
     __asm__ volatile("" : : "r"(block_x * end_x));  // computed here, where the range of its factors is known
-    switched = false;
+    switched = podium_regions::whole_block = false;
     for (uint32_t z = 0; z < end_z; ++z)
       for (uint32_t y = 0; y < end_y; ++y)
         for (uint32_t x = 0; x < end_x; ++x) {
@@ -125,6 +129,8 @@ struct podium_entry<void (*)(P...), kernel, may_wait> {
           blockDim.x = end_x, blockDim.y = end_y, blockDim.z = end_z;
           threadIdx.x = x, threadIdx.y = y, threadIdx.z = z;
           kernel(arguments...);
+          if (podium_regions::whole_block)
+            return;
           if (switched) {  // it has waited all the same
             podium_cpu_runtime->exit_thread(b, linear_thread());
             return threads(b, arguments...);

@@ -2,7 +2,6 @@
 #ifndef PODIUM_CPU_QUALIFIERS_H
 #define PODIUM_CPU_QUALIFIERS_H
 
-#define __global__
 #define __device__
 #define __host__
 #define __managed__
@@ -25,8 +24,9 @@
 #define __prof_trigger(counter) static_cast<void>(counter)
 
 // A block runs on one thread of the system, so what belongs to a block can belong to that thread. Declarations of
-// dynamic shared memory are rewritten before they come here, and the rewriting needs to see the word.
-#ifndef PODIUM_CPU_KEEP_SHARED
+// dynamic shared memory and kernels are rewritten before they come here, and the rewriting needs to see the words.
+#ifndef PODIUM_CPU_KEEP_WORDS
+#define __global__
 #define __shared__ thread_local
 #endif
 

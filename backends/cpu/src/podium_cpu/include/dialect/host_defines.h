@@ -1,2 +1,0 @@
-// All that this header stands for is part of the dialect already.
-#include "../podium_cpu.h"

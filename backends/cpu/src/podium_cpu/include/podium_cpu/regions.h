@@ -1,0 +1,60 @@
+// What kernels use that run a whole block in one call, as loops over its threads. The word PODIUM_CPU_FIBERS in a source or
+// its options keeps all kernels from it.
+#ifndef PODIUM_CPU_REGIONS_H
+#define PODIUM_CPU_REGIONS_H
+
+#include "launch.h"
+
+namespace podium_regions {
+
+static thread_local bool whole_block;  // set by a kernel that runs all threads of its block in one call
+
+template <class T>
+struct bare {
+  typedef T type;
+};
+template <class T>
+struct bare<const T> {
+  typedef T type;
+};
+template <class T, size_t n>
+struct bare<const T[n]> {
+  typedef typename bare<const T>::type type[n];
+};
+
+// A variable of each thread. They lie side by side, and nobody constructs them before their kernel does.
+template <class T>
+struct slots {
+  static_assert(__is_trivially_copyable(T), "it cannot be kept in one region for another");
+  static_assert(sizeof(T) <= 2048, "all of them are on one stack");
+  slots() {}
+  union {
+    alignas(64) typename bare<T>::type data[PODIUM_CPU_MAX_THREADS];
+  };
+};
+
+template <class T, size_t n>
+static inline void keep(T (&to)[n], const T (&from)[n]) {
+  memcpy(static_cast<void *>(to), from, sizeof(to));
+}
+
+// Called at a barrier that threads come to on ways of their own: all that have not returned must be there.
+static inline __attribute__((noinline, unused)) void meet(const unsigned char *here, const unsigned char *live,
+                                                           uint32_t threads, const char *what, const char *file,
+                                                           int line) {
+  uint32_t present = 0, missing = 0;
+  for (uint32_t i = 0; i < threads; ++i) {
+    present += here[i];
+    missing += !here[i] && (!live || live[i]);
+  }
+  if (!missing)
+    return;
+  char text[400];
+  podium_cpu::os::format(text, sizeof text, "in block (%u,%u,%u) %u threads are at %s (%s:%d), to which %u others do not come",
+                         blockIdx.x, blockIdx.y, blockIdx.z, present, what, file, line, missing);
+  podium_cpu::stop(PODIUM_CPU_ERROR_BARRIER, text);
+}
+
+}  // namespace podium_regions
+
+#endif

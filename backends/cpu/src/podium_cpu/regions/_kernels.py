@@ -1,0 +1,152 @@
+"""The kernels of a source that can be taken apart into regions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from podium_cpu.regions._pieces import Barrier, Strided, all_pieces
+from podium_cpu.regions._plan import BARRIERS, Plan
+from podium_cpu.regions._syntax import NAMES, Source, declared_name, find, word
+from podium_cpu.regions._text import Writer
+from podium_cpu.regions._variables import Facts, Unsupported, Variables
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+__all__ = ["may_have_regions", "rewrite_regions"]
+
+# Ways to wait for other threads that only stacks of their own can serve.
+_WAITS = re.compile(
+    r"__(?:shfl|any|all|ballot|match|reduce|activemask|syncwarp|nanosleep)\w*|cooperative_groups|this_thread_block|this_grid"
+    r"|tiled_partition|coalesced_threads|sync|grid_barrier|grid_sync"
+)
+_REFUSED = (
+    "goto_statement",
+    "labeled_statement",
+    "gnu_asm_expression",
+    "co_await_expression",
+    "co_return_statement",
+    "try_statement",
+    "ERROR",
+)
+_STRIDE = re.compile(r"\bfor\b[^{}]*\+=\s*[^;{}]*(?:blockDim|gridDim)")
+
+
+def may_have_regions(source: str) -> bool:
+    """Tell whether a text could have kernels that are quicker in regions."""
+    return "__syncthreads" in source or _STRIDE.search(source) is not None
+
+
+def rewrite_regions(text: str, *, independent: bool = False) -> tuple[str, dict[str, str]]:
+    """Rewrite the kernels of preprocessed text that can be taken apart.
+
+    Returns the text, and for each kernel the reason why it stays as it is, or nothing. `independent` says that the
+    compiler knows the pragma by which loops are said to have no dependences.
+    """
+    source = Source(text)
+    functions = [(name, node) for node in find(source.root, "function_definition") if (name := _name(node))]
+    kernels = [node for _, node in functions if b"__global__" in source.plain[node.start_byte : _body(node).start_byte]]
+    if not kernels:
+        return text, {}
+    waiting = _waiting(functions)
+    bodies = [(_body(node).start_byte, _body(node).end_byte) for _, node in functions]
+    for each in find(source.root, *NAMES):
+        hidden = not any(start <= each.start_byte < end for start, end in bodies)
+        if hidden and (word(each) in BARRIERS or _WAITS.fullmatch(word(each))):
+            return text, {_name(node): "threads wait in what is no function" for node in kernels}
+    facts = _facts(source)
+    index = any(
+        word(each) == "threadIdx" for _, node in functions if node not in kernels for each in find(node, "identifier")
+    )
+    changes: list[tuple[int, int, str]] = []
+    reasons: dict[str, str] = {}
+    for node in kernels:
+        name = _name(node)
+        try:
+            new = _rewrite(source, node, facts, waiting, independent, index)
+        except Unsupported as reason:
+            reasons[name] = str(reason)
+            continue
+        reasons[name] = ""
+        body = _body(node)
+        changes.append((body.start_byte, body.end_byte, new))
+    pieces, position = [], 0
+    for start, end, new in changes:
+        pieces += [source.text(position, start), new]
+        position = end
+    return "".join(pieces) + source.text(position, len(source.data)), reasons
+
+
+def _rewrite(source: Source, node: Node, facts: Facts, waiting: frozenset[str], independent: bool, index: bool) -> str:
+    body = _body(node)
+    if node.has_error:
+        raise Unsupported("it has not been understood")
+    for refused in find(node, *_REFUSED):
+        raise Unsupported(f"it has a {refused.type.replace('_', ' ')}")
+    for name in find(body, *NAMES):
+        if word(name) in waiting or _WAITS.fullmatch(word(name)) or word(name).startswith("podium_t"):
+            raise Unsupported(f"{word(name)} may wait for other threads")
+    if re.search(
+        rb"::\s*(?:thread|block)Idx|::\s*(?:block|grid)Dim|\bvolatile\b", source.plain[node.start_byte : node.end_byte]
+    ):
+        independent = False
+        if b"::" in source.plain[body.start_byte : body.end_byte] and re.search(
+            rb"::\s*\w+(?:Idx|Dim)\b", source.plain
+        ):
+            raise Unsupported("it names the indices with ::")
+    plan = Plan(body, Variables(node, body, facts))
+    pieces = list(all_pieces(plan.pieces))
+    if not any(isinstance(piece, (Barrier, Strided)) for piece in pieces):
+        raise Unsupported("nothing in it is quicker in regions")
+    inside = sum(isinstance(piece, Barrier) for piece in pieces)
+    if inside != sum(1 for name in find(body, "identifier") if word(name) in BARRIERS):
+        raise Unsupported("a barrier is not a statement of its own")
+    return Writer(source, plan, independent=independent, global_index=index).write()
+
+
+def _body(node: Node) -> Node:
+    return node.child_by_field_name("body") or node
+
+
+def _name(node: Node) -> str:
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None and declarator.type not in NAMES:
+        declarator = declarator.child_by_field_name("declarator") or declarator.child_by_field_name("name")
+    return word(declarator)
+
+
+def _waiting(functions: list[tuple[str, Node]]) -> frozenset[str]:
+    """Name the functions in which threads may wait, by themselves or in functions that they name."""
+    mentioned: dict[str, set[str]] = {}
+    for name, node in functions:
+        mentioned.setdefault(name, set()).update(word(each) for each in find(_body(node), *NAMES))
+    waiting = {name for name, words in mentioned.items() if any(_WAITS.fullmatch(w) or w in BARRIERS for w in words)}
+    while True:
+        more = {name for name, words in mentioned.items() if words & waiting} - waiting
+        if not more:
+            break
+        waiting |= more
+    return frozenset(waiting)
+
+
+def _facts(source: Source) -> Facts:
+    parameters: dict[str, list[list[Node]]] = {}
+    for declarator in find(source.root, "function_declarator"):
+        name, node = _name_of(declarator), declarator.child_by_field_name("parameters")
+        if name and node is not None:
+            parameters.setdefault(name, []).append([each for each in node.named_children if each.type != "comment"])
+    changing: set[str] = set()
+    for declaration in find(source.root, "declaration", "field_declaration", within=("function_definition",)):
+        if any(word(child) in ("const", "constexpr") for child in declaration.children):
+            continue
+        names = map(declared_name, declaration.children_by_field_name("declarator"))
+        changing.update(word(each) for each in names if each is not None)
+    return Facts(parameters, frozenset(changing))
+
+
+def _name_of(declarator: Node) -> str:
+    node = declarator.child_by_field_name("declarator")
+    while node is not None and node.type not in (*NAMES, "operator_name"):
+        node = node.child_by_field_name("declarator") or node.child_by_field_name("name")
+    return word(node)

@@ -1,0 +1,116 @@
+"""Where the variables of a kernel that is taken apart live: in a region, in the block, or once for each thread."""
+
+from __future__ import annotations
+
+from podium_cpu.regions._pieces import Region, Strided, all_pieces
+from podium_cpu.regions._plan import Plan
+from podium_cpu.regions._syntax import find
+from podium_cpu.regions._variables import Unsupported, Use, Variable
+
+__all__ = ["Storage"]
+
+
+class Storage:
+    """What each region of a plan uses, and which variables outlive theirs.
+
+    `slots` numbers the variables that need an element for each thread. Raises `Unsupported` where none will do.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        spans = sorted((node.start_byte, node.end_byte, region) for region in plan.regions for node in region.nodes)
+        self._spans = spans
+        self._uses: dict[Region, dict[Variable, list[Use]]] = {region: {} for region in plan.regions}
+        self._homes: dict[Variable, Region | None] = {}
+        self.slots: dict[Variable, int] = {}
+        self._again: set[Variable] = set()
+        once = {v for v in plan.variables.all if v.lasting or v in plan.uniform}
+        once |= {piece.variable for piece in all_pieces(plan.pieces) if isinstance(piece, Strided)}
+        for variable in plan.variables.all:
+            self._settle(variable, variable in once)
+        for region in plan.regions:
+            self._check_pointers(region)
+
+    def _region_at(self, offset: int) -> Region | None:
+        found = None
+        for start, end, region in self._spans:
+            if start > offset:
+                break
+            if offset < end:
+                found = region  # the innermost begins last
+        return found
+
+    def _settle(self, variable: Variable, once: bool) -> None:
+        is_parameter = variable.declaration is None and not variable.bound
+        home = self._homes[variable] = None if is_parameter else self._region_at(variable.start)
+        regions = set()
+        for use in variable.uses:
+            region = self._region_at(use.start)
+            regions.add(region)
+            if region is not None:
+                self._uses[region].setdefault(variable, []).append(use)
+        if once:
+            return
+        if None in regions:
+            raise Unsupported(f"{variable.name} is used where the block is, and may differ between threads")
+        if not is_parameter and home is None:
+            raise Unsupported(f"{variable.name} is declared outside of all regions")
+        if regions <= {home}:
+            return
+        if variable.bound:
+            raise Unsupported(f"{variable.name} is a reference that outlives a region")
+        if variable in self._plan.again:
+            self._again.add(variable)
+            return
+        self._check_type(variable)
+        self.slots[variable] = len(self.slots)
+
+    @staticmethod
+    def _check_type(variable: Variable) -> None:
+        if variable.declaration is None:
+            return
+        kinds = {child.type for child in variable.declaration.children}
+        if kinds & {"placeholder_type_specifier", "decltype", "struct_specifier", "class_specifier", "union_specifier"}:
+            raise Unsupported(f"{variable.name} has a type without a name")
+        for part in find(variable.declarator or variable.declaration, "array_declarator"):
+            if part.child_by_field_name("size") is None:
+                raise Unsupported(f"{variable.name} is an array without a size")
+
+    def _check_pointers(self, region: Region) -> None:
+        """Refuse what may keep the address of a variable that is somewhere else in the next region."""
+        keeps = any(v.is_pointer and self.is_written(v, region) for v in self.slots)
+        for variable, uses in self._uses[region].items():
+            if variable.lasting:
+                continue
+            far = variable in self.slots and any(use.kind == "address" for use in uses)
+            near = any(use.kind == "address" or (use.kind == "argument" and variable.dimensions) for use in uses)
+            if far or (near and keeps):
+                raise Unsupported(f"a pointer to {variable.name} may outlive a region")
+
+    def is_written(self, variable: Variable, region: Region) -> bool:
+        """Tell whether a region declares a variable, or may change it."""
+        return self.is_home(variable, region) or any(u.kind != "read" for u in self._uses[region].get(variable, ()))
+
+    def is_home(self, variable: Variable, region: Region) -> bool:
+        """Tell whether a region declares a variable."""
+        return self._homes[variable] is region
+
+    def used(self, region: Region) -> dict[Variable, list[Use]]:
+        """Return the variables that a region uses, with the places."""
+        return self._uses[region]
+
+    def foreign(self, region: Region) -> list[Variable]:
+        """Return the variables that a region needs and others declare, those first that others are computed from."""
+        wanted = {v for v in self._uses[region] if not self.is_home(v, region)}
+        while True:
+            more = {
+                v
+                for each in wanted & self._again
+                if each.value is not None
+                for start, v in self._plan.variables.at.items()
+                if each.value.start_byte <= start < each.value.end_byte
+            }
+            if more <= wanted:
+                break
+            wanted |= more
+        return sorted((v for v in wanted if v in self.slots or v in self._again), key=lambda v: v.start)
