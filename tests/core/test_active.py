@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from plugin_distributions import Site, site_at
+from plugin_distributions import Site
 
 from podium import _active
 from podium._active import DriverConfig, LazyProxy, driver_config
@@ -21,22 +20,6 @@ from podium.errors import (
     PluginError,
     UnknownBackendError,
 )
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with site_at(tmp_path / "site") as site:
-        yield site
-
-
-@pytest.fixture
-def config(site: Site) -> DriverConfig:
-    """The choice among a GPU backend, a lesser one, and a CPU backend, all of them active."""
-    site.install("gpu", priority=100)
-    site.install("other")
-    site.install("host", priority=0)
-    return DriverConfig()
-
 
 # ---- Named choice ----
 

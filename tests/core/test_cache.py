@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,27 +28,7 @@ from podium._cache import Cache, CacheEntry, cache_key, default_cache, reset_cac
 from podium._cache_entry import HEADER_SIZE, sha256
 from podium.errors import PodiumWarning
 
-pytestmark = posix_only
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test a process that has told nothing yet and has no settings."""
-    for variable in ("PODIUM_CACHE_DIR", "PODIUM_CACHE_SIZE", "PODIUM_CACHE_TRUSTED", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    reset_cache()
-    yield
-    reset_cache()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def cache(folder: Path) -> Cache:
-    return Cache(folder, PLENTY)
+pytestmark = [posix_only, pytest.mark.usefixtures("fresh_cache")]
 
 
 def test_equal_parts_give_equal_keys_in_every_process() -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,29 +22,9 @@ from cache_files import (
     root_only,
 )
 
-from podium._cache import Cache, reset_cache
+from podium._cache import Cache
 
-pytestmark = posix_only
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test a process that has told nothing yet and has no settings."""
-    for variable in ("PODIUM_CACHE_DIR", "PODIUM_CACHE_SIZE", "PODIUM_CACHE_TRUSTED", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    reset_cache()
-    yield
-    reset_cache()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def cache(folder: Path) -> Cache:
-    return Cache(folder, PLENTY)
+pytestmark = [posix_only, pytest.mark.usefixtures("fresh_cache")]
 
 
 def is_rebuilt_once(folder: Path, key: str, data: bytes) -> None:

@@ -31,27 +31,7 @@ from podium._cache import Cache, default_cache, reset_cache
 from podium._cache_folder import check_folder, choose_folder
 from podium.errors import PodiumWarning, SettingError
 
-pytestmark = posix_only
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test a process that has told nothing yet and has no settings."""
-    for variable in ("PODIUM_CACHE_DIR", "PODIUM_CACHE_SIZE", "PODIUM_CACHE_TRUSTED", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    reset_cache()
-    yield
-    reset_cache()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def cache(folder: Path) -> Cache:
-    return Cache(folder, PLENTY)
+pytestmark = [posix_only, pytest.mark.usefixtures("fresh_cache")]
 
 
 @pytest.fixture

@@ -9,13 +9,12 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from cache_files import PLENTY
 
 from podium._cache import Cache, cache_key
 from podium._cache_entry import HEADER_SIZE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes of these tests are forked")
-
-PLENTY = 1 << 30
 
 # Every script below starts with this: `together` runs a function in many processes that start at the same moment.
 COMMON = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,31 +17,11 @@ from cache_files import (
 )
 
 from podium import _cache_tree
-from podium._cache import Cache, reset_cache
+from podium._cache import Cache
 from podium._cache_entry import HEADER_SIZE
 from podium.errors import PodiumWarning
 
-pytestmark = posix_only
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test a process that has told nothing yet and has no settings."""
-    for variable in ("PODIUM_CACHE_DIR", "PODIUM_CACHE_SIZE", "PODIUM_CACHE_TRUSTED", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(variable, raising=False)
-    reset_cache()
-    yield
-    reset_cache()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def cache(folder: Path) -> Cache:
-    return Cache(folder, PLENTY)
+pytestmark = [posix_only, pytest.mark.usefixtures("fresh_cache")]
 
 
 def test_quarantine_keeps_the_bad_entry_and_the_reason(folder: Path, cache: Cache) -> None:

@@ -5,19 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from plugin_distributions import Site, site_at
 
 from podium._entry_points import EntryPoint, installed_entry_points
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with site_at(tmp_path / "site") as site:
-        yield site
 
 
 @pytest.mark.parametrize("group", ["console_scripts", "pytest11", "podium"])

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from plugin_distributions import Site, site_at
+from plugin_distributions import Site
 
 from podium._import_aware_lock import ImportAwareLock, modules_being_imported
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with site_at(tmp_path / "site") as site:
-        yield site
 
 
 def test_modules_being_imported(site: Site) -> None:

@@ -8,34 +8,18 @@ import pickle
 import pprint
 import sys
 import unittest.mock
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import rich.pretty
-from plugin_distributions import Site, site_at
+from plugin_distributions import Site
 
 from podium._active import DriverConfig, LazyProxy, driver_config
 from podium.backend import Driver
 from podium.errors import (
     NoActiveBackendError,
 )
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with site_at(tmp_path / "site") as site:
-        yield site
-
-
-@pytest.fixture
-def config(site: Site) -> DriverConfig:
-    """The choice among a GPU backend, a lesser one, and a CPU backend, all of them active."""
-    site.install("gpu", priority=100)
-    site.install("other")
-    site.install("host", priority=0)
-    return DriverConfig()
 
 
 def refused(kind: type[Exception], action: Callable[[], object]) -> None:

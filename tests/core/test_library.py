@@ -6,7 +6,7 @@ import ctypes
 import gc
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,29 +14,10 @@ from cache_files import posix_only
 from library_files import EXTENSION, LIBRARY, ONE_PHASE, TWO_PHASE, Build, call, needs_compiler, run
 
 from podium import _library
-from podium._cache import reset_cache
 from podium._library import SharedLibrary, load_extension
 from podium.errors import LoadError
 
-pytestmark = [posix_only, needs_compiler]
-
-
-@pytest.fixture(scope="module")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return Build(tmp_path_factory.mktemp("build"))
-
-
-@pytest.fixture(autouse=True)
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give each test a folder for temporary files of its own, and no memory of other places."""
-    base = tmp_path / "tmp"
-    base.mkdir(mode=0o700)
-    monkeypatch.setenv("TMPDIR", str(base))
-    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_library, "_forbidding", {})
-    reset_cache()
-    yield base
-    reset_cache()
+pytestmark = [posix_only, needs_compiler, pytest.mark.usefixtures("places")]
 
 
 # Libraries

@@ -24,25 +24,7 @@ from podium._library import SharedLibrary, load_extension
 from podium._library_folder import library_bases
 from podium.errors import LoadError
 
-pytestmark = [posix_only, needs_compiler]
-
-
-@pytest.fixture(scope="module")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return Build(tmp_path_factory.mktemp("build"))
-
-
-@pytest.fixture(autouse=True)
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give each test a folder for temporary files of its own, and no memory of other places."""
-    base = tmp_path / "tmp"
-    base.mkdir(mode=0o700)
-    monkeypatch.setenv("TMPDIR", str(base))
-    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_library, "_forbidding", {})
-    reset_cache()
-    yield base
-    reset_cache()
+pytestmark = [posix_only, needs_compiler, pytest.mark.usefixtures("places")]
 
 
 @pytest.fixture

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from plugin_distributions import PLUGIN, Site, loaded, site_at
+from plugin_distributions import PLUGIN, Site, loaded
 
 from podium._import_aware_lock import ImportAwareLock
 from podium._plugins import Discovery
 
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with site_at(tmp_path / "site") as site:
-        site.install("well")
-        yield site
+pytestmark = pytest.mark.usefixtures("well")
 
 
 @pytest.fixture

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from plugin_distributions import PLUGIN, Site, failure, loaded, site_at
+from plugin_distributions import PLUGIN, Site, failure, loaded
 
 from podium._import_aware_lock import ImportAwareLock
 from podium._plugin_loading import SUPPORTED_API_VERSIONS, failure_text
 from podium._plugins import Discovery
 from podium.hookspecs import API_VERSION
 
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with site_at(tmp_path / "site") as site:
-        site.install("well")
-        yield site
+pytestmark = pytest.mark.usefixtures("well")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,12 +14,7 @@ from podium._import_aware_lock import ImportAwareLock
 from podium._plugins import BY_HAND, Backend, Discovery
 from podium.errors import BackendError, PluginError
 
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with site_at(tmp_path / "site") as site:
-        site.install("well")
-        yield site
+pytestmark = pytest.mark.usefixtures("well")
 
 
 @pytest.fixture

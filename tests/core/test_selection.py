@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from plugin_distributions import Site, site_at
+from plugin_distributions import Site
 
 from podium._active import DriverConfig
 from podium.errors import (
@@ -16,21 +14,6 @@ from podium.errors import (
     NoActiveBackendError,
     PodiumWarning,
 )
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    with site_at(tmp_path / "site") as site:
-        yield site
-
-
-@pytest.fixture
-def config(site: Site) -> DriverConfig:
-    """The choice among a GPU backend, a lesser one, and a CPU backend, all of them active."""
-    site.install("gpu", priority=100)
-    site.install("other")
-    site.install("host", priority=0)
-    return DriverConfig()
 
 
 def test_highest_priority(config: DriverConfig, site: Site) -> None:
