@@ -183,3 +183,38 @@ def test_what_is_compiled_out_is_not_refused() -> None:
     out = ints([0] * 40)
     assert Kernels(source, {"k": "*i32"})("k", 1, 40, out) == SUCCESS
     assert out.tolist() == [i % 32 + 28 for i in range(40)]
+
+
+def test_missing_headers_are_named() -> None:
+    """A name that a header of the dialect declares is an error that says which header that is."""
+    error = refusal("""__global__ void k(int *p) {
+      half h = 1.0f;
+      __nv_bfloat16 b = 1.0f;
+      cuFloatComplex z;
+      auto g = cooperative_groups::this_thread_block();
+      nowhere();
+    }""")
+    said = {each.line: each.message for each in error.diagnostics if each.severity == "error"}
+    headers = {2: "cuda_fp16.h", 3: "cuda_bf16.h", 4: "cuComplex.h", 5: "cooperative_groups.h"}
+    for line, header in headers.items():
+        assert said[line].endswith(f"; #include <{header}> declares it")
+    assert "#include" not in said[6]
+
+
+def test_errors_in_the_headers_point_at_the_call() -> None:
+    """What a header of the dialect refuses is told of the line that called it, not of the header's own."""
+    source = """struct Big { int a[4]; };
+template <class T> __device__ T pass(T x) {
+  return __shfl_sync(~0u, x, 0);
+}
+__global__ void k(int *p) {
+  Big big = {};
+  big = pass(big);
+  *p = big.a[0];
+}
+"""
+    error = refusal(source)
+    first = next(each for each in error.diagnostics if each.severity == "error")
+    assert (first.file, first.line) in (("<podium source>", 3), ("<podium source>", 7))
+    assert "a shuffle moves values of at most eight bytes" in first.message
+    assert "include/podium_cpu" not in str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from podium.errors import CompileError, Diagnostic
 
 from podium_cpu.entries import EntryLine, EntryLines
 from podium_cpu.refusals import name_refusals, source_line
+from podium_cpu.toolchain import INCLUDE
 
 __all__ = ["explain"]
 
@@ -24,7 +26,8 @@ _ERRORS = ("error", "fatal error")
 
 def explain(error: CompileError, program: Program, lines: EntryLines, target: Target) -> CompileError:
     """Make the error that users see out of the host compiler's."""
-    refused, rest = name_refusals(_translate(error.diagnostics, program, lines), program)
+    found = _at_users(error.diagnostics, error.log)
+    refused, rest = name_refusals(_translate(found, program, lines), program)
     # Where something is refused by name, other errors may come of that alone.
     errors = refused or [each for each in rest if each.severity in _ERRORS]
     missing = list(dict.fromkeys(re.findall(r"undefined (?:reference to [`'\"]|symbol: )([^'\"\n]+)", error.log)))
@@ -45,6 +48,29 @@ def explain(error: CompileError, program: Program, lines: EntryLines, target: Ta
         program=program.label,
         target=str(target),
     )
+
+
+def _at_users(found: Sequence[Diagnostic], log: str) -> list[Diagnostic]:
+    """Move errors in the dialect's headers to where the user's text called for what is wrong in them."""
+    result: list[Diagnostic] = []
+    for position, each in enumerate(found):
+        place = None
+        if each.severity in _ERRORS and each.file.startswith(INCLUDE + os.sep):
+            place = _caller(each, found[position + 1 :], log)
+        result.append(each if place is None else Diagnostic(*place, each.severity, each.message))
+    return result
+
+
+def _caller(error: Diagnostic, following: Sequence[Diagnostic], log: str) -> tuple[str, int, int] | None:
+    # clang says it in notes behind the error, gcc in lines before it.
+    for note in following:
+        if note.severity != "note":
+            break
+        if "requested here" in note.message and not note.file.startswith(INCLUDE + os.sep):
+            return note.file, note.line, note.column
+    before = log.partition(f"{error.file}:{error.line}:{error.column}: {error.severity}: {error.message}")[0]
+    calls = re.findall(r"(?m)^(.+?):(\d+):(\d+): +required from here$", before)
+    return (calls[-1][0], int(calls[-1][1]), int(calls[-1][2])) if calls else None
 
 
 def _translate(found: Sequence[Diagnostic], program: Program, lines: EntryLines) -> list[Diagnostic]:

@@ -74,12 +74,13 @@ _FEATURES = (
     _Feature(
         "instructions of NVIDIA's compiler",
         "use the dialect's functions and variables, such as threadIdx and __shfl_sync",
-        r"__nvvm_\w+|__nv_\w+|__cvta_\w+|__is(Global|Shared|Constant|Local|GridConstant)|__setmaxnreg\w*",
+        r"__nvvm_\w+|__nv_(?!bfloat16|fp8)\w+|__cvta_\w+|__is(Global|Shared|Constant|Local|GridConstant)|__setmaxnreg\w*",
     ),
     _Feature(
         "device libraries of GPU vendors",
         "write the loop in the kernel, or use cooperative_groups and the warp functions",
-        r"(cub|thrust|hipcub|rocprim|cutlass|cute|cublasdx|cufftdx|curanddx|cuda)(?=\s*(::|;))"
+        r"(cub|thrust|hipcub|rocprim|cutlass|cute|cublasdx|cufftdx|curanddx)(?=\s*(::|;))"
+        r"|cuda(?=\s*(::|;))(?!::(atomic|thread_scope|memory_order|std))"
         r"|(curand|hiprand|rocrand|nvshmem)\w*",
         "cub/|thrust/|curand|hiprand|rocrand|hipcub/|rocprim/|nvshmem|cublas|cufft|cusparse|cusolver|cudnn|nvfunctional"
         "|cuda_fp6|cuda_fp4|cuda/|nv/",
@@ -90,6 +91,20 @@ _FEATURES = (
 )
 
 _CANNOT = ": the CPU backend has no "
+
+# Names that a header of the dialect declares, for whoever has not included it.
+_DECLARED_BY = (
+    (
+        "cuda_fp16.h",
+        re.compile(r"half2?|__half\w*|__\w+2half2?\w*|__h(add|sub|mul|div|fma|neg|abs|max|min)2?|h(exp|log|sqrt)"),
+    ),
+    ("cuda_bf16.h", re.compile(r"(__)?nv_bfloat16\w*|__\w+2bfloat16\w*|__bfloat16\w*")),
+    ("cuda_fp8.h", re.compile(r"__nv_fp8\w*|__nv_cvt_\w*fp8\w*")),
+    ("cooperative_groups.h", re.compile(r"(cooperative_groups|cg)(::\w+)*")),
+    ("cuComplex.h", re.compile(r"cu(Float|Double)?Complex|make_cu\w*Complex|cuC\w+")),
+    ("math_constants.h", re.compile(r"CUDART_\w+")),
+    ("cuda/atomic", re.compile(r"cuda::(atomic|atomic_ref|atomic_thread_fence|thread_scope\w*|memory_order\w*)")),
+)
 
 # What compilers say of a name that they do not know.
 _UNKNOWN = re.compile(
@@ -143,7 +158,7 @@ def name_refusals(found: Sequence[Diagnostic], program: Program) -> tuple[list[D
     for each in found:
         refusal = _refusal(each, program) if each.severity in ("error", "fatal error") else None
         if refusal is None:
-            rest.append(each)
+            rest.append(_with_header(each, program) if each.severity == "error" else each)
         elif refusal not in refused:
             refused.append(refusal)
     return refused, rest
@@ -191,11 +206,26 @@ def _refusal(error: Diagnostic, program: Program) -> Diagnostic | None:
         return None
     for start, candidate in _candidates(line, error):
         if feature := _feature(candidate):
-            name = _QUALIFIED.match(candidate)
             column = start + 1 if start >= 0 else error.column
-            text = _text(feature, re.sub(r"\s", "", name[0]) if name else candidate)
-            return Diagnostic(error.file, error.line, column, "error", text)
+            return Diagnostic(error.file, error.line, column, "error", _text(feature, _bare(candidate)))
     return None
+
+
+def _with_header(error: Diagnostic, program: Program) -> Diagnostic:
+    """Add to an error about an unknown name which header declares it."""
+    if not _UNKNOWN.search(error.message) or "#include" in error.message:
+        return error
+    names = [_bare(text) for _, text in _candidates(source_line(error.file, error.line, program) or "", error)]
+    for header, words in _DECLARED_BY:
+        if any(map(words.fullmatch, names)) and f"<{header}>" not in program.source:
+            text = f"{error.message}; #include <{header}> declares it"
+            return Diagnostic(error.file, error.line, error.column, error.severity, text)
+    return error
+
+
+def _bare(text: str) -> str:
+    name = _QUALIFIED.match(text)
+    return re.sub(r"\s", "", name[0]) if name else text
 
 
 def _candidates(line: str, error: Diagnostic) -> Iterator[tuple[int, str]]:
