@@ -129,11 +129,22 @@ def _unit(program: Program, lines: EntryLines) -> str:
     # Behind the dialect's headers, so that a macro such as T or size does not change them.
     defines = program.options.defines
     macros = "".join(f"#define {name} {value}\n" for name, value in defines if name != _ASSERT_SWITCH)
+    macros += "".join(f"#define {name} podium_{name}\n" for name in _own_integers(source))
     source = f"{macros}#line 1 {_quote(program.label)}\n{source}"
     names = [*_demanded_headers(program), *_dialect_headers(program.source)]
     headers = "".join(f"#include <{name}>\n" for name in names)
     may_wait = _MAY_WAIT.format(int(_WAITS.search(source) is not None))
     return f"{headers}{may_wait}\n{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+
+
+def _own_integers(source: str) -> list[str]:
+    """Give the integer types of the C library that the source defines itself, as text for NVRTC does, which has none.
+
+    Where the C library's is another of the types with as many bits, the source's has to have another name.
+    """
+    return sorted(
+        set(re.findall(r"\btypedef[ \t]+[a-z \t]*\blong[ \t]+long\b[ \t]*(?:int[ \t]+)?(u?int64_t)\b", source))
+    )
 
 
 def _demanded_headers(program: Program) -> list[str]:

@@ -168,8 +168,9 @@ class CpuDriver(Driver):
     def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
         """Look another kernel up in the library that is mapped."""
         code.entry(name)
-        handle = self._own[function.module].address(code.symbol(name))
-        return Function(handle=handle, module=function.module, max_threads=1024)
+        # Without a number: its variables are none that the host can reach, and all modules of this source share them.
+        library = self._own.get(function.module) or self._library(code.code)
+        return Function(handle=library.address(code.symbol(name)), module=function.module, max_threads=1024)
 
     def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
         """Ask the library for the address and the size."""

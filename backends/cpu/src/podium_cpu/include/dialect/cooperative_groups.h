@@ -38,9 +38,12 @@ struct bringing {
 template <class T>
 static inline void finish_large_shuffle(lane *lanes, uint32_t participants) {
   for (uint32_t rest = participants; rest; rest &= rest - 1) {
-    const lane &l = lanes[__builtin_ctz(rest)], &from = participants >> l.source & 1 ? lanes[l.source] : l;
-    *reinterpret_cast<bringing<T> *>(uintptr_t(l.value))->result =
-        *reinterpret_cast<bringing<T> *>(uintptr_t(from.value))->value;
+    const lane &l = lanes[__builtin_ctz(rest)];
+    void *result = reinterpret_cast<bringing<T> *>(uintptr_t(l.value))->result;
+    if (participants >> l.source & 1)
+      memcpy(result, reinterpret_cast<bringing<T> *>(uintptr_t(lanes[l.source].value))->value, sizeof(T));
+    else
+      memset(result, 0, sizeof(T));
   }
 }
 

@@ -27,8 +27,8 @@ static inline void finish_nothing(lane *, uint32_t) {}
 static inline void finish_shuffle(lane *lanes, uint32_t participants) {
   for (uint32_t rest = participants; rest; rest &= rest - 1) {
     lane &l = lanes[__builtin_ctz(rest)];
-    // What comes from a lane that does not take part is undefined; here it is the lane's own value.
-    l.result = participants >> l.source & 1 ? lanes[l.source].value : l.value;
+    // What comes from a lane that does not take part is undefined. Sums that are found in the wild rely on a zero.
+    l.result = participants >> l.source & 1 ? lanes[l.source].value : 0;
   }
 }
 
