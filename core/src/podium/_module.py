@@ -158,12 +158,12 @@ class Module:
         index = driver.current_device() if device is None else device
         is_loaded = (driver, index) in self._loaded
         found = (find_device if is_loaded else loadable_device)(variable.name, driver, index)
-        array = self.load(driver, found, entries[0].name).variable(variable)
+        array = self.loaded(driver, found, entries[0].name).variable(variable)
         if not driver.fork_safe:
             _state.used(driver.name)
         return array
 
-    def compile(self, driver: Driver, target: Target) -> ObjectCode:
+    def compiled(self, driver: Driver, target: Target) -> ObjectCode:
         """Compile all kernels together for a target, or find the code. For modules with variables."""
         from podium._compile import compile_program
 
@@ -175,7 +175,7 @@ class Module:
                 code = self._codes[driver, target] = compile_program(driver, self.program.program, target)
             return code
 
-    def load(self, driver: Driver, device: Device, name: str) -> LoadedCode:
+    def loaded(self, driver: Driver, device: Device, name: str) -> LoadedCode:
         """Return the code on a device, loading it with one of its kernels if need be. For modules with variables.
 
         What is damaged in the cache is compiled anew, once. Raises `LoadError`.
@@ -187,7 +187,7 @@ class Module:
             loaded = self._loaded.get((driver, device.index))
             if loaded is not None:
                 return loaded
-            code = self.code or self.compile(driver, device.target)
+            code = self.code or self.compiled(driver, device.target)
             if code.target != device.target:
                 raise LoadError(
                     f"{name}: the code was built for {code.target}, the device {device.index} ({device.name}) is "
@@ -202,7 +202,7 @@ class Module:
                 if program is None or not discard_program(driver, program, device.target, str(error)):
                     raise
                 del self._codes[driver, device.target]
-                loaded = LoadedCode(driver, device.index, self.compile(driver, device.target), name)
+                loaded = LoadedCode(driver, device.index, self.compiled(driver, device.target), name)
             self._loaded[driver, device.index] = loaded
             return loaded
 
