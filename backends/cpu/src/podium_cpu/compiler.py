@@ -52,6 +52,11 @@ _DEMANDED_HEADERS = (
     ("../podium_cpu/simd.h", re.compile(r"__v[a-z]|__dp")),
 )
 
+_OWN_INTEGER = re.compile(
+    r"\btypedef\s+(?:(?:un)?signed\s+)?long\s+long\s+(?:unsigned\s+)?(?:int\s+)?(u?int64_t)\s*;"
+    r"|\busing\s+(u?int64_t)\s*=\s*(?:unsigned\s+)?long\s+long\b"
+)
+
 _SOURCE_BEGINS = "#pragma podium_cpu source"
 
 # What makes a thread of a block wait for others, and the headers and macros that may hide it.
@@ -142,9 +147,10 @@ def _own_integers(source: str) -> list[str]:
 
     Where the C library's is another of the types with as many bits, the source's has to have another name.
     """
-    return sorted(
-        set(re.findall(r"\btypedef[ \t]+[a-z \t]*\blong[ \t]+long\b[ \t]*(?:int[ \t]+)?(u?int64_t)\b", source))
-    )
+    found = _OWN_INTEGER.finditer(source)
+    # In a namespace there is no conflict.
+    outside = [each for each in found if source.count("{", 0, each.start()) == source.count("}", 0, each.start())]
+    return sorted({match[1] or match[2] for match in outside})
 
 
 def _demanded_headers(program: Program) -> list[str]:
