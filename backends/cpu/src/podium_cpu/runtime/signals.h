@@ -115,14 +115,14 @@ static void set_retry_timer(bool) {}
 #endif
 
 // Have all threads that run blocks of a job leave it. A thread inside the C library is asked again a little later.
-static void request_abort(job &j) {
+static void request_abort(job &j, bool own_thread_too) {
   const worker *self = worker_of_thread();
   bool sent = false;
   for (uint32_t i = 0; i < max_workers; ++i) {
     worker *w = __atomic_load_n(&workers[i], __ATOMIC_ACQUIRE);
     if (!w)
       break;
-    if (__atomic_load_n(&w->running, __ATOMIC_ACQUIRE) != &j)
+    if (__atomic_load_n(&w->running, __ATOMIC_ACQUIRE) != &j || (w == self && !own_thread_too))
       continue;
     w->abort_wanted = true;
     sent = true;
@@ -156,7 +156,7 @@ static void interrupt_main_job() {
   if (__atomic_compare_exchange_n(&j->status, &before, int(PODIUM_CPU_ERROR_INTERRUPTED), false, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE)) {
     __atomic_store_n(&j->cancelled, true, __ATOMIC_RELEASE);
-    request_abort(*j);
+    request_abort(*j, true);
   }
 }
 
