@@ -107,7 +107,7 @@ def run_script(text: str, **variables: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", program + textwrap.dedent(text)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=60,
         check=False,
         env={**os.environ, **variables},
     )
@@ -153,12 +153,13 @@ def test_ctrl_c_with_a_handler_of_the_program() -> None:
     """A handler that raises nothing leaves an error that says what happened; one that was set later counts as well."""
     script = INTERRUPTED + """
 interrupted("endless", 1, 8)
+start = time.monotonic()
 signal.signal(signal.SIGINT, lambda *_: print("handled", flush=True))
 while not podium_time_has_passed():
     pass
 interrupted("endless", 1, 8)
 """
-    wait = "import time\nstart = time.monotonic()\npodium_time_has_passed = lambda: time.monotonic() - start > 0.2\n"
+    wait = "import time\npodium_time_has_passed = lambda: time.monotonic() - start > 0.2\n"
     ran = run_script(wait + script)
     lines = [line.strip() for line in ran.stdout.splitlines()]
     assert lines == ["endless 1 KeyboardInterrupt", "handled", "endless 1 LaunchError 7"], ran.stderr
@@ -335,28 +336,43 @@ def test_queues_are_finished_at_the_end_of_the_process(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_a_wait_and_the_process() -> None:
-    """Ctrl-C while waiting for an endless queue is a KeyboardInterrupt, and the process can end after a second one."""
+    """Ctrl-C while waiting for an endless queue is a KeyboardInterrupt, and at its end such a process waits no longer."""
     script = """
-    p = zeros(8)
-    module["endless"][1, 1](p, stream=1)
+    p, started = zeros(8), threading.Event()
     def interrupt():
+        started.wait()
         while p[0] == 0:
             pass
         os.kill(os.getpid(), signal.SIGINT)
-    thread = threading.Thread(target=interrupt)
-    thread.start()
+    threading.Thread(target=interrupt).start()
+    module["endless"].load()
+    launch = module["endless"][1, 1]
     try:
+        started.set()
+        launch(p, stream=1)
         podium.synchronize()
     except KeyboardInterrupt:
         print("interrupted", flush=True)
-    thread.join()
-    # while the interpreter waits for the queue at its end
-    import subprocess
-    again = "import os, signal, sys, time; time.sleep(0.5); os.kill(int(sys.argv[1]), signal.SIGINT)"
-    subprocess.Popen([sys.executable, "-c", again, str(os.getpid())])
+    raise KeyboardInterrupt
     """
     ran = run_script(script)
-    assert ran.stdout == "interrupted\n" and ran.returncode == 0, ran.stderr
+    assert ran.stdout == "interrupted\n" and ran.returncode != 0, ran.stderr
+    assert ran.stderr.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_ctrl_c_at_the_end_of_a_process() -> None:
+    """A process that ends waits for its queues, and no longer when Ctrl-C is pressed."""
+    script = r"""
+    import atexit, subprocess
+    p = zeros(8)
+    module["endless"][1, 1](p, stream=1)
+    press = "import os, sys, time\nsys.stdin.read()\nwhile True: os.kill(int(sys.argv[1]), 2); time.sleep(0.1)"
+    presser = subprocess.Popen([sys.executable, "-c", press, str(os.getpid())], stdin=subprocess.PIPE)
+    atexit.register(presser.stdin.close)  # runs before podium's own
+    print("end", flush=True)
+    """
+    ran = run_script(script)
+    assert ran.stdout == "end\n", ran.stderr
 
 
 @pytest.mark.parametrize("count", [1, 4])

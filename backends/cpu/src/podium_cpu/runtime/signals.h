@@ -15,7 +15,6 @@ namespace podium_cpu {
 
 static constexpr int abort_signal = SIGURG;  // which the system ignores where nobody asks for it
 static constexpr int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-static constexpr uint64_t hook_nanoseconds = 50000000;
 static constexpr long retry_nanoseconds = 5000000;
 
 static struct sigaction before_fault[NSIG], before_abort, before_interrupt;
@@ -272,14 +271,15 @@ static void install_signals() {
 // ---- Ctrl-C ----
 
 // See that Ctrl-C comes here, unless the program ignores it or lets it end the process. Whoever sets a handler replaces
-// ours, so it is looked at again; not at every launch, since asking the system takes longer than a small one.
+// ours, so it is looked at again: once in a tick of the coarse clock, some milliseconds, since asking the system takes
+// longer than a small launch.
 static void hook_interrupt() {
 #ifdef CLOCK_MONOTONIC_COARSE
   const uint64_t now = nanoseconds(CLOCK_MONOTONIC_COARSE);
 #else
-  const uint64_t now = nanoseconds(CLOCK_MONOTONIC);
+  const uint64_t now = nanoseconds(CLOCK_MONOTONIC) / 4000000;
 #endif
-  if (now - hook_time < hook_nanoseconds)
+  if (now == hook_time)
     return;
   hook_time = now;
   struct sigaction present;
