@@ -16,7 +16,6 @@ import pytest
 from cpu_kernels import host_compiler
 
 import podium
-from podium.backend import Program
 from podium.errors import LaunchError, SettingError
 
 np = pytest.importorskip("numpy", reason="numpy is not installed")
@@ -135,7 +134,9 @@ def interrupted(name, grid, block):
 def test_ctrl_c_ends_a_kernel_that_would_not() -> None:
     """Ctrl-C ends an endless launch: in one block and in many, at a barrier, and inside functions of the C library."""
     kernels = ["endless", "endless_print", "endless_heap", "endless_barrier"]
-    script = INTERRUPTED + f"""
+    script = (
+        INTERRUPTED
+        + f"""
 for name in {kernels}:
     interrupted(name, 1, 8)
 interrupted("endless_later", 64, 1)
@@ -143,6 +144,7 @@ p = zeros(1000)
 module["index"][1000, 1](p)
 print((p == np.arange(1000)).all())
 """
+    )
     for launcher in ("generated", "interpreted"):
         ran = run_script(script, PODIUM_LAUNCHER=launcher, PODIUM_CPU_THREADS="2")
         expected = [f"{name} 1 KeyboardInterrupt" for name in kernels] + ["endless_later 64 KeyboardInterrupt", "True"]
@@ -151,7 +153,9 @@ print((p == np.arange(1000)).all())
 
 def test_ctrl_c_with_a_handler_of_the_program() -> None:
     """A handler that raises nothing leaves an error that says what happened; one that was set later counts as well."""
-    script = INTERRUPTED + """
+    script = (
+        INTERRUPTED
+        + """
 interrupted("endless", 1, 8)
 start = time.monotonic()
 signal.signal(signal.SIGINT, lambda *_: print("handled", flush=True))
@@ -159,6 +163,7 @@ while not podium_time_has_passed():
     pass
 interrupted("endless", 1, 8)
 """
+    )
     wait = "import time\npodium_time_has_passed = lambda: time.monotonic() - start > 0.2\n"
     ran = run_script(wait + script)
     lines = [line.strip() for line in ran.stdout.splitlines()]
@@ -367,7 +372,8 @@ def test_ctrl_c_at_the_end_of_a_process() -> None:
     p = zeros(8)
     module["endless"][1, 1](p, stream=1)
     press = "import os, sys, time\nsys.stdin.read()\nwhile True: os.kill(int(sys.argv[1]), 2); time.sleep(0.1)"
-    presser = subprocess.Popen([sys.executable, "-c", press, str(os.getpid())], stdin=subprocess.PIPE)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    presser = subprocess.Popen([sys.executable, "-c", press, str(os.getpid())], **pipes)
     atexit.register(presser.stdin.close)  # runs before podium's own
     print("end", flush=True)
     """
@@ -487,5 +493,3 @@ def count_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], 
     wrapper.chmod(0o755)
     monkeypatch.setenv("CXX", f"{wrapper} {host_compiler().command[0]}")
     return lambda: log.read_text().splitlines()
-
-
