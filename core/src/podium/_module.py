@@ -75,6 +75,7 @@ class Module:
         self._codes: dict[tuple[Driver, Target], ObjectCode] = {}
         self._loaded: dict[tuple[Driver, int], LoadedCode] = {}
         self._lock = ForkSafeLock()
+        self._made_lock = ForkSafeLock()  # another one, since declaring a kernel must not wait for a compiler
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,7 +123,8 @@ class Module:
         strides.
         """
         made = Kernel(self, name, signature=signature, constants=constants, contiguous=contiguous)
-        self._made.add(made)
+        with self._made_lock:
+            self._made.add(made)
         return made
 
     def __getitem__(self, name: str) -> Kernel:
@@ -213,13 +215,15 @@ class Module:
         """
         kept = list(self._loaded.values())
         self._loaded.clear()
-        for each in list(self._made):
+        with self._made_lock:
+            made = list(self._made)
+        for each in made:
             each.unload()
         kept.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         # What is loaded belongs to this process; another one compiles, or finds it in the cache.
-        own = ("_kernels", "_made", "_codes", "_loaded", "_lock")
+        own = ("_kernels", "_made", "_codes", "_loaded", "_lock", "_made_lock")
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
