@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from podium_cpu.regions._pieces import Barrier, Strided, all_pieces
 from podium_cpu.regions._plan import BARRIERS, Plan
-from podium_cpu.regions._syntax import NAMES, Source, declared_name, find, word
+from podium_cpu.regions._syntax import NAMES, Source, called_name, declared_name, find, word
 from podium_cpu.regions._text import Writer
 from podium_cpu.regions._variables import Facts, Unsupported, Variables
 
@@ -56,23 +57,23 @@ def rewrite_regions(text: str, *, independent: bool = False) -> tuple[str, dict[
         if hidden and (word(each) in BARRIERS or _WAITS.fullmatch(word(each))):
             return text, {_name(node): "threads wait in what is no function" for node in kernels}
     facts = _facts(source)
-    index = any(
-        word(each) == "threadIdx" for _, node in functions if node not in kernels for each in find(node, "identifier")
-    )
+    stand_ins = _stand_ins(source, functions, kernels, facts)
+    others = [node for _, node in functions if node not in kernels and node not in stand_ins]
+    index = any(word(each) == "threadIdx" for node in others for each in find(node, "identifier"))
     changes: list[tuple[int, int, str]] = []
     reasons: dict[str, str] = {}
-    for node in kernels:
+    for node in (*kernels, *stand_ins):
         name = _name(node)
         try:
             new = _rewrite(source, node, facts, waiting, independent, index)
         except Unsupported as reason:
             reasons[name] = str(reason)
             continue
-        reasons[name] = ""
         body = _body(node)
         changes.append((body.start_byte, body.end_byte, new))
+        reasons.update(dict.fromkeys(stand_ins.get(node, [name]), ""))
     pieces, position = [], 0
-    for start, end, new in changes:
+    for start, end, new in sorted(changes):
         pieces += [source.text(position, start), new]
         position = end
     return "".join(pieces) + source.text(position, len(source.data)), reasons
@@ -103,6 +104,48 @@ def _rewrite(source: Source, node: Node, facts: Facts, waiting: frozenset[str], 
     if inside != sum(1 for name in find(body, "identifier") if word(name) in BARRIERS):
         raise Unsupported("a barrier is not a statement of its own")
     return Writer(source, plan, independent=independent, global_index=index).write()
+
+
+def _stand_ins(
+    source: Source, functions: list[tuple[str, Node]], kernels: list[Node], facts: Facts
+) -> dict[Node, list[str]]:
+    """Find functions with barriers that kernels do nothing but call, and the names of those kernels.
+
+    Such a function is what its kernels are, as long as all threads call it with the same arguments.
+    """
+    count = Counter(name for name, _ in functions)
+    found: dict[Node, list[str]] = {}
+    for name, node in functions:
+        meets = any(word(each) in BARRIERS for each in find(_body(node), "identifier"))
+        if node in kernels or count[name] > 1 or not meets:
+            continue
+        callers = [
+            other
+            for _, other in functions
+            if other is not node and any(word(each) == name for each in find(_body(other), *NAMES))
+        ]
+        if callers and all(other in kernels and _only_calls(other, name, facts) for other in callers):
+            found[node] = [_name(other) for other in callers]
+    return found
+
+
+def _only_calls(kernel: Node, name: str, facts: Facts) -> bool:
+    """Tell whether a kernel does nothing but call a function, with arguments that are the same for all threads."""
+    *before, last = [child for child in _body(kernel).named_children if child.type != "comment"] or [kernel]
+    call = last.named_children[0] if last.type == "expression_statement" and last.named_children else last
+    arguments = call.child_by_field_name("arguments")
+    if call.type != "call_expression" or called_name(call) != name or arguments is None or kernel.has_error:
+        return False
+    variables = Variables(kernel, _body(kernel), facts)
+    if any(each.type not in ("declaration", "static_assert_declaration", "alias_declaration") for each in before):
+        return False
+    if any(v.declaration is not None and not v.lasting for v in variables.all):
+        return False
+    if sum(word(each) == name for each in find(_body(kernel), *NAMES)) != 1:
+        return False
+    same = {v for v in variables.all if v.declaration is None and not v.has("change", "address")}
+    shared = {v.start for v in variables.all if v.lasting} | {start for start, v in variables.at.items() if v.lasting}
+    return all(each.start_byte in shared or variables.is_uniform(each, same) for each in arguments.named_children)
 
 
 def _body(node: Node) -> Node:

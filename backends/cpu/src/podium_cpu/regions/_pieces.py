@@ -71,11 +71,16 @@ class Loop:
 
 @dataclass(eq=False)
 class Strided:
-    """A loop whose variable begins at each thread's index and advances by the same for all."""
+    """A loop whose variable begins at each thread's index and advances by the same for all.
+
+    With `is_row`, the next thread along x begins one further.
+    """
 
     node: Node
     variable: Variable
     type: str
+    start: Node
+    is_row: bool
     condition: Node
     step: Node
     body: Node

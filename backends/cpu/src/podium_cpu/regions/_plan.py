@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,12 +14,13 @@ from podium_cpu.regions._variables import Unsupported, Variable, Variables
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["BARRIERS", "Plan"]
+__all__ = ["BARRIERS", "UNSIGNED", "Plan"]
 
 BARRIERS = ("__syncthreads", "__syncthreads_count", "__syncthreads_or", "__syncthreads_and")
 
 _INTEGERS = {"int", "long", "long long", "long int", "int32_t", "int64_t", "ptrdiff_t", "short"}
-_UNSIGNED = {"unsigned", "unsigned int", "size_t", "uint32_t", "uint64_t", "unsigned long", "unsigned long long"}
+UNSIGNED = {"unsigned", "unsigned int", "size_t", "uint32_t", "uint64_t", "unsigned long", "unsigned long long"}
+_WHOLE = {"const", "unsigned", "int", "long", "int32_t", "int64_t", "uint32_t", "uint64_t", "size_t", "ptrdiff_t"}
 _ONCE = (
     "alias_declaration",
     "type_definition",
@@ -265,7 +267,7 @@ class Plan:
         kind = " ".join(word(child) for child in first.children if child.type not in ("init_declarator", ";"))
         step = update.child_by_field_name("right")
         fine = (
-            (kind in _INTEGERS or (kind in _UNSIGNED and step is not None and _is_positive(step)))
+            (kind in _INTEGERS or (kind in UNSIGNED and step is not None and _is_positive(step)))
             and update.type == "assignment_expression"
             and word(update.child_by_field_name("operator")) == "+="
             and self._is_name(update.child_by_field_name("left"), variable)
@@ -280,10 +282,44 @@ class Plan:
             and not any(find(body, "return_statement", within=("lambda_expression",)))
             and not any(call.id in self._barriers for call in find(body, "call_expression"))
             and not any(_jumps(body))
+            and not any(body.start_byte <= each.start < body.end_byte for each in self.variables.all if each.lasting)
         )
         if not fine or step is None:
             return None
-        return Strided(node, variable, kind, condition, step, body, self._region([node]) if apart else Region([node]))
+        region = self._region([node]) if apart else Region([node])
+        is_row = self._slope(variable.value) == 1
+        return Strided(node, variable, kind, variable.value, is_row, condition, step, body, region)
+
+    def _slope(self, node: Node | None) -> int | None:
+        """Tell by how much a pure expression grows from one thread to the next along x; None if it is not known."""
+        if node is None or self._is_uniform(node):
+            return None if node is None else 0
+        operator = word(node.child_by_field_name("operator"))
+        if node.type == "field_expression" and word(node.child_by_field_name("argument")) == "threadIdx":
+            return int(word(node.child_by_field_name("field")) == "x")
+        if node.type == "identifier":
+            variable = self.variables.at.get(node.start_byte)
+            if variable is None or variable.declaration is None or variable.declarator is None:
+                return None
+            if variable.is_pointer or not _type(variable.declaration) <= _WHOLE:
+                return None
+            return self._slope(variable.value)
+        if node.type == "cast_expression" and set(word(node.child_by_field_name("type")).split()) <= _WHOLE:
+            return self._slope(node.child_by_field_name("value"))
+        if node.type == "call_expression" and called_name(node) == "static_cast":
+            arguments = node.child_by_field_name("arguments")
+            whole = set(re.findall(r"\w+", word(node.child_by_field_name("function")))) - {"static_cast"} <= _WHOLE
+            return self._slope(arguments.named_children[0]) if arguments is not None and whole else None
+        if node.type not in ("binary_expression", "parenthesized_expression", "unary_expression"):
+            return None
+        slopes = [self._slope(child) for child in node.named_children]
+        if None in slopes:
+            return None
+        if not any(slopes):
+            return 0
+        if node.type == "parenthesized_expression" or (operator == "-" and len(slopes) == 2 and slopes[1] == 0):
+            return slopes[0]
+        return sum(slope for slope in slopes if slope) if operator == "+" and len(slopes) == 2 else None
 
     def _is_name(self, node: Node | None, variable: Variable) -> bool:
         return node is not None and node.type == "identifier" and self.variables.at.get(node.start_byte) is variable
@@ -309,6 +345,12 @@ def _names(declaration: Node) -> Iterator[Node]:
             yield name
         else:
             yield from find(declarator, "identifier", within=("argument_list",))
+
+
+def _type(declaration: Node) -> set[str]:
+    first = declaration.children_by_field_name("declarator")[0]
+    words = (child for child in declaration.children if child.end_byte <= first.start_byte)
+    return set(" ".join(map(word, words)).split())
 
 
 def _is_positive(step: Node) -> bool:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from podium_cpu.regions._pieces import Region, Strided, all_pieces
 from podium_cpu.regions._plan import Plan
 from podium_cpu.regions._syntax import find
 from podium_cpu.regions._variables import Unsupported, Use, Variable
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 __all__ = ["Storage"]
 
@@ -99,9 +104,14 @@ class Storage:
         """Return the variables that a region uses, with the places."""
         return self._uses[region]
 
-    def foreign(self, region: Region) -> list[Variable]:
-        """Return the variables that a region needs and others declare, those first that others are computed from."""
+    def foreign(self, region: Region, only: Node | None = None) -> list[Variable]:
+        """Return the variables that a region, or only a part of it, needs and others declare.
+
+        Those come first that others are computed from.
+        """
         wanted = {v for v in self._uses[region] if not self.is_home(v, region)}
+        if only is not None:
+            wanted &= {v for start, v in self._plan.variables.at.items() if only.start_byte <= start < only.end_byte}
         while True:
             more = {
                 v

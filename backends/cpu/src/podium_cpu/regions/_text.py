@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, Strided
-from podium_cpu.regions._plan import Plan
+from podium_cpu.regions._plan import UNSIGNED, Plan
 from podium_cpu.regions._storage import Storage
 from podium_cpu.regions._syntax import Source, called_name, find, word
 from podium_cpu.regions._variables import PURE, Unsupported, Variable
@@ -28,13 +28,14 @@ _BEGIN = (
 _ROWS = (
     "for (unsigned podium_z = 0; podium_z < podium_nz; ++podium_z)"
     " for (unsigned podium_y = 0; podium_y < podium_ny; ++podium_y) {"
-    " const size_t podium_row = (podium_z * podium_ny + podium_y) * podium_nx;"
+    " const size_t podium_row = (podium_z * podium_ny + podium_y) * podium_nx; (void)podium_row;"
 )
 _THREADS = (
-    " for (unsigned podium_x = 0; podium_x < podium_nx; ++podium_x) {"
+    " for (unsigned podium_x = 0; podium_x < podium_end; ++podium_x) {"
     " const uint3 threadIdx = {podium_x, podium_y, podium_z}; (void)threadIdx;"
     " const size_t podium_t = podium_row + podium_x; (void)podium_t;"
 )
+_ALL = _THREADS.replace("podium_end", "podium_nx")
 _NUMBERS = re.compile(
     r"(?:(?:const|unsigned|signed|bool|char|short|int|long|float|double|size_t|u?int(?:8|16|32|64)_t)\s*)+"
 )
@@ -73,7 +74,7 @@ class Writer:
         for variable, number in self._slots.items():
             if variable.declaration is None:
                 self._put(f" podium_regions::slots<decltype({variable.name})> podium_s{number};")
-                self._put(f" {_ROWS}{_THREADS} podium_s{number}.data[podium_t] = {variable.name}; }} }}")
+                self._put(f" {_ROWS}{_ALL} podium_s{number}.data[podium_t] = {variable.name}; }} }}")
         self._sequence(self._plan.pieces)
         self._put(self._source.marker(body.end_byte - 1) + "}")
         return "".join(self._out)
@@ -155,7 +156,7 @@ class Writer:
         self._put(f" {{ unsigned char {mask}[1024]; unsigned {mask}_n = 1; (void){mask}_n;")
         if piece.first is not None:
             self._region(piece.first)
-        self._put(f" {_ROWS}{_THREADS} {mask}[podium_t] = {self._condition() or 'true'}; }} }}")
+        self._put(f" {_ROWS}{_ALL} {mask}[podium_t] = {self._condition() or 'true'}; }} }}")
         self._put(" for (;;) {")
         self._masks.append(mask)
         if node.type != "do_statement":
@@ -184,19 +185,36 @@ class Writer:
 
     def _strided(self, piece: Strided) -> None:
         """Have all threads take each turn of a loop together, next to each other in memory."""
-        name, value = piece.variable.name, piece.variable.value
-        if value is None:
-            raise Unsupported("a loop begins nowhere")
-        self._put(f" {{ bool podium_any = true; const {piece.type} podium_step = ")
+        self._put(f" {{ unsigned podium_any = 1; const {piece.type} podium_step = ")
         self._copy(piece.step.start_byte, piece.step.end_byte)
-        self._put(f"; for ({piece.type} podium_u = 0; podium_any; podium_u += podium_step) {{ podium_any = false;")
-        self._open(piece.region)
-        self._bind(piece.region)
-        self._put(f" const {piece.type} podium_first = ")
-        self._copy(value.start_byte, value.end_byte)
-        self._put(f"; const {piece.type} {name} = podium_first + podium_u; if (({name} >= podium_first) && (")
+        self._put(f"; for ({piece.type} podium_u = 0; podium_any; podium_u += podium_step) {{ podium_any = 0;")
+        # Unsigned numbers begin again past their end, where their thread has left the loop before.
+        once = " && podium_i >= podium_u" if piece.type in UNSIGNED else ""
+        self._put(f" const auto podium_in = [&](const {piece.type} podium_i) -> bool {{ const {piece.type} ")
+        self._put(f"{piece.variable.name} = podium_i; return (")
         self._copy(piece.condition.start_byte, piece.condition.end_byte)
-        self._put(")) { podium_any = true;")
+        self._put(f"){once}; }};")
+        if piece.is_row:
+            # The threads of a row have numbers that follow each other: those in front stay, and the others have left.
+            self._put(f" {_ROWS} {piece.type} podium_first; {{ const uint3 threadIdx = {{0, podium_y, podium_z}};")
+            self._put(" (void)threadIdx;")
+            self._bind(piece.region, piece.start)
+            self._put(" podium_first = ")
+            self._copy(piece.start.start_byte, piece.start.end_byte)
+            self._put(
+                f"; }} podium_first += podium_u; const unsigned podium_end = podium_regions::reach<{piece.type}>("
+            )
+            self._put("podium_first, podium_nx, podium_in); podium_any |= podium_end;")
+            self._open(piece.region, rows="", end="podium_end")
+            self._bind(piece.region)
+            self._put(f" const {piece.type} {piece.variable.name} = podium_first + {piece.type}(podium_x); {{")
+        else:
+            self._open(piece.region)
+            self._bind(piece.region)
+            self._put(f" const {piece.type} {piece.variable.name} = podium_u + (")
+            self._copy(piece.start.start_byte, piece.start.end_byte)
+            self._put(f"); const unsigned podium_is_in = podium_in({piece.variable.name});")
+            self._put(" podium_any |= podium_is_in; if (podium_is_in) {")
         self._copy(piece.body.start_byte, piece.body.end_byte)
         self._put(" }")
         self._store(piece.region)
@@ -239,11 +257,11 @@ class Writer:
         mask = self._masks[-1]
         return f"podium_all || {mask}[podium_t]" if mask == "podium_live" else f"{mask}[podium_t]"
 
-    def _open(self, region: Region, masked: bool = True) -> None:
-        self._put(f" {_ROWS}")
+    def _open(self, region: Region, masked: bool = True, rows: str = _ROWS, end: str = "podium_nx") -> None:
+        self._put(f" {rows}")
         if self._independent and self._is_independent(region):
             self._put("\n#pragma GCC ivdep\n")
-        self._put(_THREADS)
+        self._put(_THREADS.replace("podium_end", end))
         if self._global_index or self._asserts(region):
             self._put(" ::threadIdx.x = podium_x, ::threadIdx.y = podium_y, ::threadIdx.z = podium_z;")
         if masked:
@@ -342,9 +360,9 @@ class Writer:
     def _flat(self, start: int, end: int) -> str:
         return " ".join(self._source.plain[start:end].decode("utf-8", "surrogateescape").split())
 
-    def _bind(self, region: Region) -> None:
-        """Declare the variables that a region uses and another one declares."""
-        for variable in self._storage.foreign(region):
+    def _bind(self, region: Region, only: Node | None = None) -> None:
+        """Declare the variables that a region, or only a part of it, uses and another one declares."""
+        for variable in self._storage.foreign(region, only):
             if variable in self._slots:
                 self._bind_slot(variable)
             elif variable.declaration is not None and variable.declarator is not None:

@@ -105,6 +105,8 @@ class Variables:
         for parameter in () if parameters is None else parameters.named_children:
             if parameter.type == "parameter_declaration":
                 self._declare(parameter.child_by_field_name("declarator"), None, None)
+        for variable in self.all:
+            variable.lasting = variable.bound  # a reference, to what lasts longer than the function
         self._visit(body)
 
     # ---- reading the tree ----

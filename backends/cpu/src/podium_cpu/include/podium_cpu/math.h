@@ -34,10 +34,26 @@ PODIUM_CPU_MIN_MAX(long long, unsigned long long, unsigned long long)
 PODIUM_CPU_MIN_MAX(unsigned long long, long long, unsigned long long)
 #undef PODIUM_CPU_MIN_MAX
 
+#if defined(__GLIBC__) && !defined(__clang__)
+// g++ calls the library for these, and makes no vectors of a loop with such a call.
+#define PODIUM_CPU_INLINE_MIN_MAX(type, suffix)                                                                  \
+  extern inline __attribute__((gnu_inline, always_inline)) type fmin##suffix(type a, type b) noexcept {          \
+    return (a < b) | (b != b) ? a : b;                                                                           \
+  }                                                                                                              \
+  extern inline __attribute__((gnu_inline, always_inline)) type fmax##suffix(type a, type b) noexcept {          \
+    return (a > b) | (b != b) ? a : b;                                                                           \
+  }
+extern "C" {
+PODIUM_CPU_INLINE_MIN_MAX(float, f)
+PODIUM_CPU_INLINE_MIN_MAX(double, )
+}
+#undef PODIUM_CPU_INLINE_MIN_MAX
+#endif
+
 // Of a number and a not-a-number, the number: as fmin and fmax have it.
-#define PODIUM_CPU_MIN_MAX(left, right, result, suffix)                                              \
-  static inline result min(left a, right b) { return __builtin_fmin##suffix(result(a), result(b)); } \
-  static inline result max(left a, right b) { return __builtin_fmax##suffix(result(a), result(b)); }
+#define PODIUM_CPU_MIN_MAX(left, right, result, suffix)                                    \
+  static inline result min(left a, right b) { return fmin##suffix(result(a), result(b)); } \
+  static inline result max(left a, right b) { return fmax##suffix(result(a), result(b)); }
 PODIUM_CPU_MIN_MAX(float, float, float, f)
 PODIUM_CPU_MIN_MAX(double, double, double, )
 PODIUM_CPU_MIN_MAX(float, double, double, )

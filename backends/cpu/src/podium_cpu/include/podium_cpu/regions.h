@@ -38,6 +38,22 @@ static inline void keep(T (&to)[n], const T (&from)[n]) {
   memcpy(static_cast<void *>(to), from, sizeof(to));
 }
 
+// How many of the numbers from `first` on are in, which those are that stand in front of all others.
+template <class T, class Predicate>
+static inline uint32_t reach(T first, uint32_t count, const Predicate &is_in) {
+  if (is_in(T(first + T(count - 1))))
+    return count;
+  uint32_t low = 0, high = count - 1;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (is_in(T(first + T(middle))))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 // Called at a barrier that threads come to on ways of their own: all that have not returned must be there.
 static inline __attribute__((noinline, unused)) void meet(const unsigned char *here, const unsigned char *live,
                                                            uint32_t threads, const char *what, const char *file,
