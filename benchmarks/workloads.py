@@ -14,7 +14,7 @@ import podium  # noqa: E402
 
 __all__ = ["MEMORY_BOUND", "WORKLOADS", "Example", "Launch", "Work", "size_of"]
 
-COSTS = Path(__file__).parent / "cpu" / "costs.cu"
+MEMORY = Path(__file__).parent / "cpu" / "memory.cu"
 
 MEMORY_BOUND = ("copy", "triad", "saxpy")
 
@@ -22,7 +22,7 @@ MEMORY_BOUND = ("copy", "triad", "saxpy")
 def prepare_copy(n: int) -> Work:
     x = normal(n)
     result = podium.empty(n)
-    launch = Launch(podium.kernel(COSTS, "copy"), blocks(n, 256), 256, (n, podium.asarray(x), result))
+    launch = Launch(podium.kernel(MEMORY, "copy"), blocks(n, 256), 256, (n, podium.asarray(x), result))
     return Work((launch,), result, x, f"{n}", bytes=2 * x.nbytes)
 
 
@@ -30,7 +30,7 @@ def prepare_triad(n: int) -> Work:
     b, s = normal(n), 0.5
     c, result = b[::-1].copy(), podium.empty(n)
     arguments = (n, s, podium.asarray(b), podium.asarray(c), result)
-    launch = Launch(podium.kernel(COSTS, "triad"), blocks(n, 256), 256, arguments)
+    launch = Launch(podium.kernel(MEMORY, "triad"), blocks(n, 256), 256, arguments)
     return Work((launch,), result, b + s * c, f"{n}", bytes=3 * b.nbytes, operations=2 * n)
 
 
@@ -45,8 +45,8 @@ def prepare_wide_matmul(size: int) -> Work:
 _MEMORY, _MATMUL = EXAMPLES["saxpy"], EXAMPLES["matmul"]
 
 WORKLOADS: dict[str, Example] = {
-    "copy": Example("copy", "costs.cu", _MEMORY.sizes, prepare_copy, 0, "nothing is computed"),
-    "triad": Example("triad", "costs.cu", _MEMORY.sizes, prepare_triad, _MEMORY.tolerance, _MEMORY.because),
+    "copy": Example("copy", "memory.cu", _MEMORY.sizes, prepare_copy, 0, "nothing is computed"),
+    "triad": Example("triad", "memory.cu", _MEMORY.sizes, prepare_triad, _MEMORY.tolerance, _MEMORY.because),
     **EXAMPLES,
     "matmul-32": Example(
         "matmul-32", "matmul.cu", _MATMUL.sizes, prepare_wide_matmul, _MATMUL.tolerance, _MATMUL.because

@@ -173,6 +173,19 @@ def test_folded_parameters_are_not_in_the_binary() -> None:
     assert status == SUCCESS and out[0] == 6
 
 
+def test_integers_of_the_source_itself() -> None:
+    """A source for NVRTC may define the types of the C library itself, which has them already, and of another type."""
+    declarations = [
+        "typedef long long int int64_t; typedef unsigned long long uint64_t;",
+        "using int64_t = long long; using uint64_t = unsigned long long int;",
+        "namespace mine { typedef long long int64_t; typedef unsigned long long uint64_t; }",
+    ]
+    for declaration in declarations:
+        source = declaration + "__global__ void k(int64_t *p, uint64_t n) { int64_t a = n; *p = a; }"
+        out = zeros("q", 1)
+        assert Kernels(source, {"k": "*i64, u64"})("k", 1, 1, out, 7) == SUCCESS and out[0] == 7
+
+
 def test_hip_header() -> None:
     """The names that HIP adds: its indices, its macro for dynamic shared memory, its warp functions without masks."""
     source = """

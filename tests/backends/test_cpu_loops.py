@@ -9,6 +9,8 @@ from cpu_kernels import SUCCESS, Kernels, host_compiler, zeros
 
 from podium.backend import HostCompiler
 
+from podium_cpu.waiting import may_wait
+
 
 @pytest.fixture(scope="module", autouse=True)
 def compiler() -> HostCompiler:
@@ -69,3 +71,43 @@ def test_blocks_of_great_index(plain: Kernels) -> None:
         out = zeros("I", 3)
         assert plain("last_block", blocks, 3, out) == SUCCESS
         assert out.tolist() == [3 * (blocks - 1) + i for i in range(3)]
+
+
+BESIDE = """
+#define BLOCK 64
+namespace tools {
+struct Sum {
+  __device__ float all(float x) { return x + __shfl_xor_sync(0xffffffffu, x, 1); }  // "}" {
+};
+__device__ float step(float x) { const char *text = "{"; __syncthreads(); return x; }
+__device__ float indirect(float x);
+}
+template <int N> __global__ void __launch_bounds__(BLOCK) waits(float *x) { x[threadIdx.x] = tools::indirect(x[0]); }
+__device__ float tools::indirect(float x) { return step(x); }
+__global__ void uses_a_method(float *x) { *x = tools::Sum().all(*x); }
+extern "C" __global__ void plain(float *x) { x[threadIdx.x] += 1.0f; }
+__global__ void nothing_of_it(float *x) { /* __syncthreads() */ plain(x); }
+"""
+
+
+def test_what_waits_is_told_kernel_by_kernel() -> None:
+    """A kernel becomes loops although others of its source have barriers, unless a function that it calls has one."""
+    asked = ["waits<2>", "uses_a_method", "plain", "::plain", "nowhere"]
+    assert [may_wait(BESIDE, [name]) for name in asked] == [True, True, False, False, False]
+    assert may_wait(BESIDE, ["plain", "waits<2>"])
+    assert not may_wait("__global__ void k() {}", ["k"])
+    assert may_wait("#define WAIT __syncthreads()\n__global__ void k() { WAIT; }", ["k"])
+
+
+def test_a_kernel_that_waits_unnoticed_runs_right(compiler: HostCompiler) -> None:
+    """Where the text does not show that threads wait, they wait all the same, and no thread runs twice."""
+    source = """
+    __device__ float swap(float x) { return __shfl_xor_sync(0xffffffffu, x, 1); }
+    template <class F> __device__ float call(F f, float x) { return f(x); }
+    extern "C" __global__ void k(float *x) { auto f = [](float v) { return sw\\
+ap(v); }; x[threadIdx.x] += call(f, x[threadIdx.x]); }
+    """
+    assert not may_wait(source, ["k"])
+    x = array.array("f", range(64))
+    assert Kernels(source, {"k": "x: *fp32"})("k", 1, 64, x) == SUCCESS
+    assert x.tolist() == [i + (i ^ 1) for i in range(64)]

@@ -49,6 +49,19 @@ def test_chosen_kernels(source: Path, fake: FakeDriver, tmp_path: Path) -> None:
     assert [str(entry.signature) for entry in code.entries] == ["to: *fp32, from: *kfp32", "x: *i32, n: u8"]
 
 
+def test_variables(tmp_path: Path, fake: FakeDriver, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kernels that share variables are chosen as others are, and the variables go into the object and are told."""
+    path = tmp_path / "shared.cu"
+    path.write_text(SOURCE + "__constant__ float table[4];\n#if MORE\n__global__ void three() { }\n#endif\n")
+    assert main(["compile", str(path), "--kernel", "two", "--kernel", "copy<int>"]) == 0
+    assert "kernel: copy<int>(to: *i32, from: *ki32)\nvariable: table: [4xfp32]\n" in capsys.readouterr().out
+    code = ObjectCode.from_file(path.with_suffix(".podium"))
+    assert [entry.name for entry in code.entries] == ["two", "copy<int>"]
+    assert [str(variable) for variable in code.variables] == ["table: [4xfp32]"]
+    assert main(["compile", str(path)]) == 0
+    assert [entry.name for entry in fake.compiled[-1].entries] == ["one", "two", "three"]
+
+
 def test_binary(source: Path, fake: FakeDriver) -> None:
     """--emit binary writes the bare code under the suffix of its format."""
     assert main(["compile", str(source), "--emit", "binary"]) == 0

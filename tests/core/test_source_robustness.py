@@ -8,16 +8,22 @@ from hypothesis import strategies as st
 from kernel_table import KERNELS
 from refused_table import REFUSED
 
-from podium._source import find_kernels, parse_kernel
+from podium._source import find_kernels, parse_kernel, parse_module
+from podium._variable import Variable
 from podium.errors import ArgumentError, SourceError
 
-SOURCES = [row[1] for row in (*KERNELS, *REFUSED)]
+SOURCES = [
+    *(row[1] for row in (*KERNELS, *REFUSED)),
+    "namespace ns { struct P { int a; float b[2]; }; static __device__ P p[] = {{1, {2, 3}}}, *q; __global__ void k() { } }",
+    "__constant__ __align__(16) float4 table[2 * 8] = {}; extern __device__ int e; __managed__ struct { int a; } s;",
+]
 NAMES = [None, "k", "k<float>", "k<float, 3>", "a::k", "::k"]
 
 TOKENS = [
     *'__global__ void k ( ) { } < > , ; : :: * & && = [ ] [[ ]] # ## \\ / // /* */ " \' R"( )"'.split(),
     *"template typename class struct union enum namespace using typedef const constexpr int float half".split(),
     *"unsigned long T N x 1 0x operator virtual static friend ... ? + - << >> sizeof auto decltype requires".split(),
+    *"__device__ __constant__ __managed__ __shared__ [3] {1,2} ns::v".split(),
     *"#if #ifdef #ifndef #else #elif #endif #define #undef #include alignas(16) __align__(8) noexcept".split(),
     *("\n", "\r\n", 'extern "C"', "#pragma pack(1)", "\ufeff", "ß", "\x00", "\ud800"),
 ]
@@ -30,6 +36,11 @@ def read(source: str, name: str | None) -> None:
     try:
         for kernel in find_kernels(source):
             parse_kernel(source, kernel.name, {})
+    except SourceError:
+        pass
+    try:
+        for variable in parse_module(source)[0]:
+            assert variable.reason if variable.type is None else Variable.of(variable.name, variable.type).size > 0
     except SourceError:
         pass
     for constants in ({}, {0: 1}, {"n": 1.5}):
@@ -126,6 +137,7 @@ DEEP = 10_000
 def test_deep_and_long(source: str) -> None:
     """Nesting, chains and cycles of any length end, without a RecursionError."""
     read(source, "k")
+    parse_module("__device__ " + source + "; __constant__ int last[2];")
 
 
 UNITS = ["x", " ", "1", "(", "{", "}", ";", '"', "/", "*", "#", "\\", "<", "a b;", "'a"]
@@ -136,6 +148,8 @@ def test_a_long_stretch_of_anything(unit: str) -> None:
     """The work grows in step with the text, and the kernel behind the stretch is still found."""
     source = unit * (300_000 // len(unit)) + "\n__global__ void k(int n) { }"
     assert str(parse_kernel(source, "k").signature) == "n: i32"
+    parse_module("__device__ int x[" + source)
+    parse_module("__device__ __attribute__((aligned(" + source)
 
 
 def test_a_megabyte_of_code() -> None:

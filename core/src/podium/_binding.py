@@ -191,7 +191,7 @@ class Binding:
         """Load; what is damaged in the cache is compiled anew, once."""
         name = self.kernel.entry_name
         if self._is_shared:
-            return self.kernel.module.load(self.driver, device, name).function(name)
+            return self.kernel.module.loaded(self.driver, device, name).function(name)
         try:
             return self.driver.load(code, name, device.index)
         except LoadError as error:

@@ -172,7 +172,7 @@ class Kernel:
         if driver is None:
             driver = driver_config.get(target.backend) if target is not None else driver_config.resolve()
         if self.module.program is not None:
-            return self.module.compile(driver, target or driver.default_target())
+            return self.module.compiled(driver, target or driver.default_target())
         return compile_program(driver, self.declaration.program, target or driver.default_target())
 
     def _discard(self, target: Target, driver: Driver, reason: str) -> bool:

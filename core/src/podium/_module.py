@@ -75,6 +75,7 @@ class Module:
         self._codes: dict[tuple[Driver, Target], ObjectCode] = {}
         self._loaded: dict[tuple[Driver, int], LoadedCode] = {}
         self._lock = ForkSafeLock()
+        self._made_lock = ForkSafeLock()  # another one, since declaring a kernel must not wait for a compiler
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,7 +123,8 @@ class Module:
         strides.
         """
         made = Kernel(self, name, signature=signature, constants=constants, contiguous=contiguous)
-        self._made.add(made)
+        with self._made_lock:
+            self._made.add(made)
         return made
 
     def __getitem__(self, name: str) -> Kernel:
@@ -158,12 +160,12 @@ class Module:
         index = driver.current_device() if device is None else device
         is_loaded = (driver, index) in self._loaded
         found = (find_device if is_loaded else loadable_device)(variable.name, driver, index)
-        array = self.load(driver, found, entries[0].name).variable(variable)
+        array = self.loaded(driver, found, entries[0].name).variable(variable)
         if not driver.fork_safe:
             _state.used(driver.name)
         return array
 
-    def compile(self, driver: Driver, target: Target) -> ObjectCode:
+    def compiled(self, driver: Driver, target: Target) -> ObjectCode:
         """Compile all kernels together for a target, or find the code. For modules with variables."""
         from podium._compile import compile_program
 
@@ -175,7 +177,7 @@ class Module:
                 code = self._codes[driver, target] = compile_program(driver, self.program.program, target)
             return code
 
-    def load(self, driver: Driver, device: Device, name: str) -> LoadedCode:
+    def loaded(self, driver: Driver, device: Device, name: str) -> LoadedCode:
         """Return the code on a device, loading it with one of its kernels if need be. For modules with variables.
 
         What is damaged in the cache is compiled anew, once. Raises `LoadError`.
@@ -187,7 +189,7 @@ class Module:
             loaded = self._loaded.get((driver, device.index))
             if loaded is not None:
                 return loaded
-            code = self.code or self.compile(driver, device.target)
+            code = self.code or self.compiled(driver, device.target)
             if code.target != device.target:
                 raise LoadError(
                     f"{name}: the code was built for {code.target}, the device {device.index} ({device.name}) is "
@@ -202,7 +204,7 @@ class Module:
                 if program is None or not discard_program(driver, program, device.target, str(error)):
                     raise
                 del self._codes[driver, device.target]
-                loaded = LoadedCode(driver, device.index, self.compile(driver, device.target), name)
+                loaded = LoadedCode(driver, device.index, self.compiled(driver, device.target), name)
             self._loaded[driver, device.index] = loaded
             return loaded
 
@@ -213,13 +215,15 @@ class Module:
         """
         kept = list(self._loaded.values())
         self._loaded.clear()
-        for each in list(self._made):
+        with self._made_lock:
+            made = list(self._made)
+        for each in made:
             each.unload()
         kept.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         # What is loaded belongs to this process; another one compiles, or finds it in the cache.
-        own = ("_kernels", "_made", "_codes", "_loaded", "_lock")
+        own = ("_kernels", "_made", "_codes", "_loaded", "_lock", "_made_lock")
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ instances of templates that the source itself or the user names, and every varia
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -172,6 +171,8 @@ class ModuleProgram:
         )
 
     def _no_variable(self, name: str) -> SourceError:
+        import difflib  # for errors only: a first launch must not pay for it
+
         names = self.variable_names
         lines = {each.name: f" (line {each.line})" for each in self._declared.values()}
         close = difflib.get_close_matches(name, names, 1)

@@ -22,6 +22,7 @@ from podium_cpu.regions import may_have_regions, rewrite_regions
 from podium_cpu.runtime_object import RuntimeObject
 from podium_cpu.shared_memory import may_have_dynamic_shared, rewrite_shared
 from podium_cpu.toolchain import INCLUDE
+from podium_cpu.waiting import may_wait
 
 __all__ = ["compile_program"]
 
@@ -52,10 +53,13 @@ _DEMANDED_HEADERS = (
     ("../podium_cpu/simd.h", re.compile(r"__v[a-z]|__dp")),
 )
 
+_OWN_INTEGER = re.compile(
+    r"\btypedef\s+(?:(?:un)?signed\s+)?long\s+long\s+(?:unsigned\s+)?(?:int\s+)?(u?int64_t)\s*;"
+    r"|\busing\s+(u?int64_t)\s*=\s*(?:unsigned\s+)?long\s+long\b"
+)
+
 _SOURCE_BEGINS = "#pragma podium_cpu source"
 
-# What makes a thread of a block wait for others, and the headers and macros that may hide it.
-_WAITS = re.compile(r"__(?:sync|shfl|any|all|ballot|match|reduce|activemask|nanosleep)|cooperative_groups")
 _MAY_WAIT = "namespace podium_entries {{ enum {{ podium_may_wait = {} }}; }}"
 
 
@@ -130,8 +134,12 @@ def _unit(program: Program, lines: EntryLines) -> str:
     source = f"{macros}#line 1 {_quote(program.label)}\n{source}"
     names = [*_demanded_headers(program), *_dialect_headers(program.source)]
     headers = "".join(f"#include <{name}>\n" for name in names)
-    may_wait = _MAY_WAIT.format(int(_WAITS.search(source) is not None))
-    return f"{headers}{may_wait}\n{_SOURCE_BEGINS}\n{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+    before = f"{headers}{_says_may_wait(source, program)}\n{_SOURCE_BEGINS}\n"
+    return f"{before}{source}\n#line 1 {_quote(lines.label)}\n{lines.text}"
+
+
+def _says_may_wait(source: str, program: Program) -> str:
+    return _MAY_WAIT.format(int(may_wait(source, (entry.name for entry in program.entries))))
 
 
 def _own_integers(source: str) -> list[str]:
@@ -139,9 +147,10 @@ def _own_integers(source: str) -> list[str]:
 
     Where the C library's is another of the types with as many bits, the source's has to have another name.
     """
-    return sorted(
-        set(re.findall(r"\btypedef[ \t]+[a-z \t]*\blong[ \t]+long\b[ \t]*(?:int[ \t]+)?(u?int64_t)\b", source))
-    )
+    found = _OWN_INTEGER.finditer(source)
+    # In a namespace there is no conflict.
+    outside = [each for each in found if source.count("{", 0, each.start()) == source.count("}", 0, each.start())]
+    return sorted({match[1] or match[2] for match in outside})
 
 
 def _demanded_headers(program: Program) -> list[str]:
@@ -167,8 +176,8 @@ def _build_rewritten(compiler: HostCompiler, source: str, program: Program, flag
     flags = [each for each in flags if not each.startswith(("-D", "-U"))]
 
     def build(after: str) -> Build:
-        may_wait = _MAY_WAIT.format(int(_WAITS.search(after) is not None))
-        unit = before.replace(_MAY_WAIT.format(0), may_wait).replace(_MAY_WAIT.format(1), may_wait)
+        says = _says_may_wait(after, program)
+        unit = before.replace(_MAY_WAIT.format(0), says).replace(_MAY_WAIT.format(1), says)
         return _build(compiler, main, unit + rewrite_shared(after), flags, program.options)
 
     if may_have_regions(after) and not _keeps_threads(program):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -135,11 +136,14 @@ _runtimes: list[_Runtime] = []
 def _at_exit() -> None:
     # What is queued works on memory that goes away with the interpreter.
     try:
-        wait(None)
+        if not isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
+            wait(None)
+            return
     except KeyboardInterrupt:
-        for runtime in _runtimes:
-            runtime.abandon()
-        wait(None)
+        pass
+    for runtime in _runtimes:  # Ctrl-C has ended the program, or does now
+        runtime.abandon()
+    wait(None)
 
 
 def _held(value: object) -> object:

@@ -71,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
         symbol = code.symbol(entry.name)
         renamed = f", symbol {symbol}" if symbol != entry.name else ""
         console.line(f"kernel: {entry.name}({entry.signature}){renamed}")
+    for variable in code.variables:
+        console.line(f"variable: {variable}")
     console.line(f"target: {code.target}")
     console.line(f"format: {code.format}, {bytes_text(len(code.code))}")
     if code.log.strip():

@@ -24,18 +24,16 @@ def parse_module(
     """Read the variables of a source and its kernels.
 
     The kernels are those that are no templates, and the templates that the source itself instantiates; all but those
-    under a condition that cannot be decided, and those with parameters whose types are not clear. `defines` are the
-    macros that the compiler will be given. Raises `SourceError` for text that no compiler can read.
+    under a condition that cannot be decided, and those with parameters whose types are not clear. In a source that
+    nests too deeply to be read, nothing is seen. `defines` are the macros that the compiler will be given. Raises
+    `SourceError` for text that no compiler can read.
     """
     try:
         outline = Outline(preprocess(source, tuple(defines)))
         variables = read_variables(outline, Resolver(outline.text.doubtful, packed=outline.text.packed))
         kernels = [each for group in KernelIndex(outline).groups for each in _kernels(outline, group)]
-    except RecursionError:
-        raise SourceError(
-            "The source nests more deeply than podium can follow; give the types of its variables and the signatures "
-            "of its kernels: podium.module(source, kernels={...}, variables={...})"
-        ) from None
+    except RecursionError:  # as with what a header has: it is for the user to say
+        return (), ()
     return tuple(variables), tuple(kernels)
 
 

@@ -62,23 +62,26 @@ static bool release_converged(worker &w);
   stop(w, PODIUM_CPU_ERROR_BARRIER, text);
 }
 
+// Find a thread to go on with where none is ready: a fresh one, or lanes that have waited for others long enough.
+static __attribute__((noinline)) fiber *next_fiber(worker &w) {
+  if (w.started < w.size) {
+    if (!ensure_stack(w, w.used))
+      stop(w, PODIUM_CPU_ERROR_OUT_OF_MEMORY, nullptr);
+    reset_fiber(w, w.used, run_fiber);
+    w.fibers[w.used].at.what = nullptr;
+    return &w.fibers[w.used++];
+  }
+  if (!release_converged(w))
+    stop_deadlock(w);
+  return pop(w.ready);
+}
+
 // Go on with another thread of the block, and return when this one is resumed. Those that have run already come first,
 // which keeps few stacks in use, unless a fresh one is asked for.
-static __attribute__((noinline)) void suspend(worker &w, bool fresh = false) {
+static inline __attribute__((always_inline)) void suspend(worker &w, bool fresh = false) {
   fiber *self = w.current, *next = fresh && w.started < w.size ? nullptr : pop(w.ready);
-  if (!next) {
-    if (w.started < w.size) {
-      if (!ensure_stack(w, w.used))
-        stop(w, PODIUM_CPU_ERROR_OUT_OF_MEMORY, nullptr);
-      reset_fiber(w, w.used, run_fiber);
-      w.fibers[w.used].at.what = nullptr;
-      next = &w.fibers[w.used++];
-    } else if (release_converged(w)) {
-      next = pop(w.ready);
-    } else {
-      stop_deadlock(w);
-    }
-  }
+  if (__builtin_expect(!next, 0))
+    next = next_fiber(w);
   if (next == self)
     return;
   w.current = next;
@@ -91,7 +94,7 @@ static __attribute__((noinline)) void suspend(worker &w, bool fresh = false) {
   switch_stack(&self->context, next->context, bounds_of(w, *next));
 }
 
-static inline void wait_at(worker &w, uint32_t thread, const site &at) {
+static inline __attribute__((always_inline)) void wait_at(worker &w, uint32_t thread, const site &at) {
   w.current->at = at;
   w.current->thread = thread;
   fiber *self = w.current;
@@ -214,11 +217,18 @@ static void yield(block &b, uint32_t thread) {
 // End the warp function that `participants` are in.
 static void release_lanes(worker &w, warp &p, lane *lanes, uint32_t participants) {
   p.pending &= ~participants;
-  for (uint32_t rest = participants; rest; rest &= rest - 1) {
-    lane &l = lanes[__builtin_ctz(rest)];
-    if (l.waiting)
-      push(w.ready, static_cast<fiber *>(l.waiting));
-  }
+  queue released = {nullptr, nullptr};
+  for (uint32_t rest = participants; rest; rest &= rest - 1)
+    if (fiber *f = static_cast<fiber *>(lanes[__builtin_ctz(rest)].waiting)) {
+      if (released.first)
+        released.last->next = f;
+      else
+        released.first = f;
+      released.last = f;
+    }
+  if (released.first)
+    released.last->next = nullptr;
+  append(w.ready, released);
 }
 
 // End a warp function if all that its mask names are in it; lanes that have returned from the kernel are not waited for.

@@ -42,7 +42,7 @@ static inline uint64_t nanoseconds(clockid_t clock) {
   return uint64_t(time.tv_sec) * 1000000000u + uint64_t(time.tv_nsec);
 }
 
-static void request_abort(job &j);  // in signals.h
+static void request_abort(job &j, bool own_thread_too);  // in signals.h
 
 // Note what went wrong, if it is the first that does, and have everybody stop.
 static void fail(job &j, int status, const char *format, ...) {
@@ -56,8 +56,7 @@ static void fail(job &j, int status, const char *format, ...) {
     va_end(values);
   }
   __atomic_store_n(&j.cancelled, true, __ATOMIC_RELEASE);
-  if (j.shared_out || j.launch->cooperative)
-    request_abort(j);
+  request_abort(j, false);
 }
 
 static inline bool is_cancelled(const job &j) { return __atomic_load_n(&j.cancelled, __ATOMIC_ACQUIRE); }

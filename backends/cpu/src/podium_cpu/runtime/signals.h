@@ -15,7 +15,6 @@ namespace podium_cpu {
 
 static constexpr int abort_signal = SIGURG;  // which the system ignores where nobody asks for it
 static constexpr int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-static constexpr uint64_t hook_nanoseconds = 50000000;
 static constexpr long retry_nanoseconds = 5000000;
 
 static struct sigaction before_fault[NSIG], before_abort, before_interrupt;
@@ -115,14 +114,14 @@ static void set_retry_timer(bool) {}
 #endif
 
 // Have all threads that run blocks of a job leave it. A thread inside the C library is asked again a little later.
-static void request_abort(job &j) {
+static void request_abort(job &j, bool own_thread_too) {
   const worker *self = worker_of_thread();
   bool sent = false;
   for (uint32_t i = 0; i < max_workers; ++i) {
     worker *w = __atomic_load_n(&workers[i], __ATOMIC_ACQUIRE);
     if (!w)
       break;
-    if (__atomic_load_n(&w->running, __ATOMIC_ACQUIRE) != &j)
+    if (__atomic_load_n(&w->running, __ATOMIC_ACQUIRE) != &j || (w == self && !own_thread_too))
       continue;
     w->abort_wanted = true;
     sent = true;
@@ -156,7 +155,7 @@ static void interrupt_main_job() {
   if (__atomic_compare_exchange_n(&j->status, &before, int(PODIUM_CPU_ERROR_INTERRUPTED), false, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE)) {
     __atomic_store_n(&j->cancelled, true, __ATOMIC_RELEASE);
-    request_abort(*j);
+    request_abort(*j, true);
   }
 }
 
@@ -272,14 +271,15 @@ static void install_signals() {
 // ---- Ctrl-C ----
 
 // See that Ctrl-C comes here, unless the program ignores it or lets it end the process. Whoever sets a handler replaces
-// ours, so it is looked at again; not at every launch, since asking the system takes longer than a small one.
+// ours, so it is looked at again: once in a tick of the coarse clock, some milliseconds, since asking the system takes
+// longer than a small launch.
 static void hook_interrupt() {
 #ifdef CLOCK_MONOTONIC_COARSE
   const uint64_t now = nanoseconds(CLOCK_MONOTONIC_COARSE);
 #else
-  const uint64_t now = nanoseconds(CLOCK_MONOTONIC);
+  const uint64_t now = nanoseconds(CLOCK_MONOTONIC) / 4000000;
 #endif
-  if (now - hook_time < hook_nanoseconds)
+  if (now == hook_time)
     return;
   hook_time = now;
   struct sigaction present;

@@ -37,18 +37,18 @@ static inline unsigned int differences(unsigned int x, unsigned int y) {
   return sum;
 }
 
-// The sum of products of four bytes; of two halves with the first or the last two bytes.
+// The sum of products of four bytes; of two halves with two bytes from the first one on. It wraps.
 template <class Element, class Sum>
 static inline Sum dot4(unsigned int x, unsigned int y, Sum sum) {
-  for (int i = 0; i < 4; ++i)
-    sum += static_cast<Sum>(element<Element>(x, i)) * static_cast<Sum>(element<Element>(y, i));
-  return sum;
+  unsigned int result = static_cast<unsigned int>(sum);
+  for (int i = 0; i < 4; ++i) result += static_cast<unsigned int>(element<Element>(x, i) * element<Element>(y, i));
+  return static_cast<Sum>(result);
 }
 template <class Half, class Byte, class Sum>
 static inline Sum dot2(unsigned int x, unsigned int y, int first, Sum sum) {
-  for (int i = 0; i < 2; ++i)
-    sum += static_cast<Sum>(element<Half>(x, i)) * static_cast<Sum>(element<Byte>(y, first + i));
-  return sum;
+  unsigned int result = static_cast<unsigned int>(sum);
+  for (int i = 0; i < 2; ++i) result += static_cast<unsigned int>(element<Half>(x, i) * element<Byte>(y, first + i));
+  return static_cast<Sum>(result);
 }
 
 }  // namespace podium_cpu

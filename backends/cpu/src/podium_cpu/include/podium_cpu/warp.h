@@ -25,6 +25,11 @@ static inline __attribute__((noinline)) uint64_t meet(uint32_t mask, uint64_t va
 static inline void finish_nothing(lane *, uint32_t) {}
 
 static inline void finish_shuffle(lane *lanes, uint32_t participants) {
+  if (participants == ~0u) {
+    for (uint32_t i = 0; i < warp_threads; ++i)
+      lanes[i].result = lanes[lanes[i].source].value;
+    return;
+  }
   for (uint32_t rest = participants; rest; rest &= rest - 1) {
     lane &l = lanes[__builtin_ctz(rest)];
     // What comes from a lane that does not take part is undefined. Sums that are found in the wild rely on a zero.
