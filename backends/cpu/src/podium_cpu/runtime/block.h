@@ -91,7 +91,7 @@ static inline __attribute__((always_inline)) void suspend(worker &w, bool fresh 
     for (int line = 0; line < 3; ++line)
       __builtin_prefetch(top + 64 * line);
   }
-  switch_stack(&self->context, next->context, bounds_of(w, *next));
+  switch_stack(&self->context, next->context, facts_of(w, *next));
 }
 
 static inline __attribute__((always_inline)) void wait_at(worker &w, uint32_t thread, const site &at) {

@@ -66,7 +66,7 @@ static inline bool is_cancelled(const job &j) { return __atomic_load_n(&j.cancel
   worker &w = static_cast<worker &>(b);
   w.in_kernel = false;
   void *abandoned;
-  switch_stack(&abandoned, w.home, w.home_bounds);
+  switch_stack(&abandoned, w.home, w.home_facts);
   __builtin_unreachable();
 }
 
@@ -79,7 +79,9 @@ static inline bool is_cancelled(const job &j) { return __atomic_load_n(&j.cancel
 
 static void first_stack(void *address) {
   worker &w = *static_cast<worker *>(address);
-  w.home_bounds = begin_stack();
+  void *const tag = w.home_facts.tag;
+  w.home_facts = begin_stack();
+  w.home_facts.tag = tag;
   w.code->blocks(w);
 }
 
@@ -90,10 +92,11 @@ static void participate(worker &w, job &j) {
   w.parameters = j.parameters;
   w.code = j.code;
   w.had_block = false;
-  w.abort_wanted = false;
+  __atomic_store_n(&w.abort_wanted, false, __ATOMIC_RELAXED);
   __atomic_store_n(&w.running, &j, __ATOMIC_RELEASE);
   reset_fiber(w, 0, first_stack);
-  switch_stack(&w.home, w.fibers[0].context, bounds_of(w, w.fibers[0]));
+  w.home_facts.tag = own_tag();
+  switch_stack(&w.home, w.fibers[0].context, facts_of(w, w.fibers[0]));
   __atomic_store_n(&w.running, static_cast<job *>(nullptr), __ATOMIC_RELEASE);
 }
 

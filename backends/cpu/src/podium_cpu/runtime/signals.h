@@ -14,6 +14,11 @@
 namespace podium_cpu {
 
 static constexpr int abort_signal = SIGURG;  // which the system ignores where nobody asks for it
+#ifdef PODIUM_CPU_ADDRESS_SANITIZER
+static constexpr bool faults_are_reported = true;  // by the sanitizer, with more to say
+#else
+static constexpr bool faults_are_reported = false;
+#endif
 static constexpr int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 static constexpr long retry_nanoseconds = 5000000;
 
@@ -82,6 +87,8 @@ static void chain(const struct sigaction &before, int number, siginfo_t *info, v
 
 // ---- requests to stop ----
 
+static inline bool is_abort_wanted(const worker &w) { return __atomic_load_n(&w.abort_wanted, __ATOMIC_RELAXED); }
+
 static void send_abort(const worker &w) {
 #ifdef __linux__
   syscall(SYS_tgkill, getpid(), w.thread_id, abort_signal);
@@ -123,7 +130,7 @@ static void request_abort(job &j, bool own_thread_too) {
       break;
     if (__atomic_load_n(&w->running, __ATOMIC_ACQUIRE) != &j || (w == self && !own_thread_too))
       continue;
-    w->abort_wanted = true;
+    __atomic_store_n(&w->abort_wanted, true, __ATOMIC_RELAXED);
     sent = true;
     if (w != self)
       send_abort(*w);
@@ -138,7 +145,7 @@ static void retry_aborts() {
     worker *w = __atomic_load_n(&workers[i], __ATOMIC_ACQUIRE);
     if (!w)
       break;
-    if (w->abort_wanted && __atomic_load_n(&w->running, __ATOMIC_ACQUIRE)) {
+    if (is_abort_wanted(*w) && __atomic_load_n(&w->running, __ATOMIC_ACQUIRE)) {
       send_abort(*w);
       sent = true;
     }
@@ -173,7 +180,7 @@ static void on_abort(int number, siginfo_t *info, void *context) {
     interrupt_wanted = 0;
     interrupt_main_job();
   }
-  if (w && w->abort_wanted && w->in_kernel && w->running && is_cancelled(*w->running) && may_abandon(context))
+  if (w && is_abort_wanted(*w) && w->in_kernel && w->running && is_cancelled(*w->running) && may_abandon(context))
     leave(*w);
   errno = error;
 }
@@ -261,10 +268,9 @@ static void install_signals() {
   make_retry_timer();
   // Not deferred: a handler that leaves a kernel does not return.
   handle(abort_signal, on_abort, SA_NODEFER | SA_RESTART, &before_abort);
-#ifndef PODIUM_CPU_ADDRESS_SANITIZER
   for (int number : fault_signals)
-    handle(number, on_fault, SA_NODEFER, &before_fault[number]);
-#endif
+    if (!faults_are_reported)
+      handle(number, on_fault, SA_NODEFER, &before_fault[number]);
   pthread_atfork(lock_all, unlock_all, renew_all);
 }
 

@@ -163,8 +163,15 @@ static inline void switch_context(void **from, void *to) {
 #if __has_feature(address_sanitizer)
 #define PODIUM_CPU_ADDRESS_SANITIZER 1
 #endif
-#elif defined(__SANITIZE_ADDRESS__)
+#if __has_feature(thread_sanitizer)
+#define PODIUM_CPU_THREAD_SANITIZER 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
 #define PODIUM_CPU_ADDRESS_SANITIZER 1
+#endif
+#ifdef __SANITIZE_THREAD__
+#define PODIUM_CPU_THREAD_SANITIZER 1
 #endif
 
 #ifdef PODIUM_CPU_ADDRESS_SANITIZER
@@ -174,39 +181,63 @@ void __sanitizer_finish_switch_fiber(void *, const void **, size_t *);
 void __asan_unpoison_memory_region(const volatile void *, size_t);
 }
 #endif
+#ifdef PODIUM_CPU_THREAD_SANITIZER
+extern "C" {
+void *__tsan_get_current_fiber(void);
+void *__tsan_create_fiber(unsigned);
+void __tsan_switch_to_fiber(void *, unsigned);
+}
+#endif
 
 namespace podium_cpu {
 
-struct stack_bounds {
+// What the sanitizers want to know of a stack.
+struct stack_facts {
   const void *bottom;
   size_t size;
+  void *tag;  // the thread sanitizer's name for it
 };
 
-// Switch to a context on another stack; the address sanitizer is told of it.
-static inline void switch_stack(void **from, void *to, stack_bounds bounds) {
-#ifdef PODIUM_CPU_ADDRESS_SANITIZER
+// Switch to a context on another stack; the sanitizers are told of it.
+static inline void switch_stack(void **from, void *to, const stack_facts &other) {
+#if defined(PODIUM_CPU_ADDRESS_SANITIZER)
   void *kept = nullptr;
-  __sanitizer_start_switch_fiber(&kept, bounds.bottom, bounds.size);
+  __sanitizer_start_switch_fiber(&kept, other.bottom, other.size);
   switch_context(from, to);
   __sanitizer_finish_switch_fiber(kept, nullptr, nullptr);
+#elif defined(PODIUM_CPU_THREAD_SANITIZER)
+  __tsan_switch_to_fiber(other.tag, 0);
+  switch_context(from, to);
 #else
-  (void)bounds;
+  (void)other;
   switch_context(from, to);
 #endif
 }
 
 // Called before a stack is used again: frames that were abandoned on it have left their marks with the sanitizer.
-static inline void forget_frames(stack_bounds bounds) {
-#ifdef PODIUM_CPU_ADDRESS_SANITIZER
-  __asan_unpoison_memory_region(bounds.bottom, bounds.size);
+static inline void forget_frames(stack_facts &own) {
+#if defined(PODIUM_CPU_ADDRESS_SANITIZER)
+  __asan_unpoison_memory_region(own.bottom, own.size);
+#elif defined(PODIUM_CPU_THREAD_SANITIZER)
+  if (!own.tag)
+    own.tag = __tsan_create_fiber(0);
 #else
-  (void)bounds;
+  (void)own;
 #endif
 }
 
-// Called first of all on a new stack; gives the bounds of the stack that the switch came from.
-static inline stack_bounds begin_stack() {
-  stack_bounds before = {nullptr, 0};
+// Called before a thread of the system leaves its own stack.
+static inline void *own_tag() {
+#ifdef PODIUM_CPU_THREAD_SANITIZER
+  return __tsan_get_current_fiber();
+#else
+  return nullptr;
+#endif
+}
+
+// Called first of all on a new stack; gives the facts of the stack that the switch came from, but for its tag.
+static inline stack_facts begin_stack() {
+  stack_facts before = {nullptr, 0, nullptr};
 #ifdef PODIUM_CPU_ADDRESS_SANITIZER
   __sanitizer_finish_switch_fiber(nullptr, &before.bottom, &before.size);
 #endif

@@ -42,6 +42,7 @@ struct fiber {
   char *stack;  // its lowest address, or null
   site at;      // where the thread waits; `what` is null while it does not
   uint32_t thread;
+  void *tag;
 };
 
 struct queue {
@@ -60,11 +61,11 @@ struct worker : block {
   lane own_lanes[PODIUM_CPU_MAX_THREADS];
   warp warps[max_warps];
   void *home;  // the context that the launch came from
-  stack_bounds home_bounds;
+  stack_facts home_facts;
   const kernel *code;
   job *running;
   volatile bool in_kernel;  // whether the thread may be taken out of what it does, by a signal
-  volatile bool abort_wanted;  // whether a signal is on its way that does so
+  bool abort_wanted;        // whether a signal is on its way that does so; atomic
   bool main_thread;         // of the process
   bool taken;               // by a thread
   bool had_block;           // of a cooperative launch
@@ -198,12 +199,16 @@ static inline size_t stack_size(const worker &w, const fiber &f) {
   return &f == &w.fibers[0] ? first_stack_bytes : stack_bytes;
 }
 
-static inline stack_bounds bounds_of(const worker &w, const fiber &f) { return stack_bounds{f.stack, stack_size(w, f)}; }
+static inline stack_facts facts_of(const worker &w, const fiber &f) {
+  return stack_facts{f.stack, stack_size(w, f), f.tag};
+}
 
 // Have a fiber call `function(w)` when it is switched to.
 static void reset_fiber(worker &w, uint32_t index, void (*function)(void *)) {
   fiber &f = w.fibers[index];
-  forget_frames(bounds_of(w, f));
+  stack_facts facts = facts_of(w, f);
+  forget_frames(facts);
+  f.tag = facts.tag;
   // Stacks lie at multiples of a power of two; without this shift their tops would share a few lines of the cache.
   char *top = f.stack + stack_size(w, f) - (index % 61) * 64;
   f.context = new_context(f.stack, top, function, &w);
