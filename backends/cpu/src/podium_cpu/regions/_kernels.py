@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from podium_cpu.regions._classes import read_classes
 from podium_cpu.regions._pieces import Barrier, Strided, all_pieces
 from podium_cpu.regions._plan import BARRIERS, Plan
 from podium_cpu.regions._syntax import NAMES, Source, called_name, declared_name, find, word
 from podium_cpu.regions._text import Writer
-from podium_cpu.regions._variables import Facts, Unsupported, Variables
+from podium_cpu.regions._variables import Facts, Unsupported, Variables, is_number
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -57,9 +58,15 @@ def rewrite_regions(text: str, *, independent: bool = False) -> tuple[str, dict[
         if hidden and (word(each) in BARRIERS or _WAITS.fullmatch(word(each))):
             return text, {_name(node): "threads wait in what is no function" for node in kernels}
     facts = _facts(source)
+    if _waits_unseen(source, waiting):
+        return text, {_name(node): "threads may wait where no kernel shows it" for node in kernels}
     stand_ins = _stand_ins(source, functions, kernels, facts)
-    others = [node for _, node in functions if node not in kernels and node not in stand_ins]
-    index = any(word(each) == "threadIdx" for node in others for each in find(node, "identifier"))
+    taken = [(node.start_byte, node.end_byte) for node in (*kernels, *stand_ins)]
+    # In functions, operators, lambdas of the namespace, default arguments and values of members.
+    index = any(
+        word(each) == "threadIdx" and not any(start <= each.start_byte < end for start, end in taken)
+        for each in find(source.root, "identifier")
+    )
     changes: list[tuple[int, int, str]] = []
     reasons: dict[str, str] = {}
     for node in (*kernels, *stand_ins):
@@ -96,6 +103,9 @@ def _rewrite(source: Source, node: Node, facts: Facts, waiting: frozenset[str], 
             rb"::\s*\w+(?:Idx|Dim)\b", source.plain
         ):
             raise Unsupported("it names the indices with ::")
+    for each in find(body, "pointer_expression"):
+        if each.children[0].type == "&" and word(each.children[-1]) == "threadIdx":
+            raise Unsupported("it takes the address of threadIdx")
     plan = Plan(body, Variables(node, body, facts))
     pieces = list(all_pieces(plan.pieces))
     if not any(isinstance(piece, (Barrier, Strided)) for piece in pieces):
@@ -173,6 +183,22 @@ def _waiting(functions: list[tuple[str, Node]]) -> frozenset[str]:
     return frozenset(waiting)
 
 
+def _waits_unseen(source: Source, waiting: frozenset[str]) -> bool:
+    """Tell whether threads may wait in operators and destructors, or in functions that others reach by other names."""
+    for each in find(source.root, "function_definition"):
+        if not _name(each) and any(word(name) in waiting for name in find(each, *NAMES)):
+            return True
+    inside = ("function_definition", "parameter_list")
+    values = (node.child_by_field_name("value") for node in find(source.root, "init_declarator", within=inside))
+    if any(word(name) in waiting for value in values if value is not None for name in find(value, *NAMES)):
+        return True
+    # A parameter of a template may stand for any of them.
+    return bool(waiting) and any(
+        any(find(node, "function_declarator", "abstract_function_declarator", "placeholder_type_specifier"))
+        for node in find(source.root, "template_parameter_list")
+    )
+
+
 def _facts(source: Source) -> Facts:
     parameters: dict[str, list[list[Node]]] = {}
     for declarator in find(source.root, "function_declarator"):
@@ -180,12 +206,15 @@ def _facts(source: Source) -> Facts:
         if name and node is not None:
             parameters.setdefault(name, []).append([each for each in node.named_children if each.type != "comment"])
     changing: set[str] = set()
+    classes = read_classes(source.root)
     for declaration in find(source.root, "declaration", "field_declaration", within=("function_definition",)):
-        if any(word(child) in ("const", "constexpr") for child in declaration.children):
+        words = {word(child) for child in declaration.children}
+        plain = is_number(word(declaration.child_by_field_name("type"))) or not classes.operators
+        if words & {"const", "constexpr"} and plain:
             continue
         names = map(declared_name, declaration.children_by_field_name("declarator"))
         changing.update(word(each) for each in names if each is not None)
-    return Facts(parameters, frozenset(changing))
+    return Facts(parameters, frozenset(changing), classes)
 
 
 def _name_of(declarator: Node) -> str:

@@ -53,8 +53,14 @@ class Plan:
 
     def _find_uniform(self) -> None:
         candidates = [v for v in self.variables.all if not (v.bound or v.lasting or v.dimensions)]
-        self.uniform = {v for v in candidates if not v.has("argument", "address")}
-        self.again = {v for v in candidates if v.is_fixed and v.declaration is not None and v.value is not None}
+        classes = self.variables.facts.classes
+        own = {v for v in candidates if v.declaration is not None and ("::" in v.type or v.type in classes.built)}
+        self.uniform = {v for v in candidates if v not in own and not v.has("argument", "address")}
+        self.again = {
+            v
+            for v in candidates
+            if v.is_fixed and v.declaration is not None and v.value is not None and v.type not in classes.names
+        } - own
         while True:
             statements = {node.id for node in self._uniform_statements(self.body)}
             wrong = {v for v in self.uniform if not self._stays_uniform(v, statements)}

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from podium_cpu.regions._classes import Classes
 from podium_cpu.regions._syntax import NAMES, called_name, declared_name, find, same, word
 
 if TYPE_CHECKING:
@@ -38,6 +39,17 @@ _SCOPES = (
 _INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 
 
+_NUMBERS = re.compile(
+    r"(?:(?:unsigned|signed|bool|char|short|int|long|float|double|half|__half|__nv_bfloat16|size_t|ssize_t|ptrdiff_t"
+    r"|u?int(?:8|16|32|64)_t|uchar|ushort|uint|ulong)\s*)+"
+)
+
+
+def is_number(type: str) -> bool:
+    """Tell whether the name of a type is one of a number, whose operators are the language's own."""
+    return _NUMBERS.fullmatch(type) is not None
+
+
 class Unsupported(Exception):
     """A kernel is left as it is; the text says why."""
 
@@ -48,6 +60,7 @@ class Facts:
 
     parameters: dict[str, list[list[Node]]]
     changing: frozenset[str]
+    classes: Classes
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,19 @@ class Variable:
     def is_pointer(self) -> bool:
         """Whether it is declared as a pointer."""
         return self.declarator is not None and self.dimensions == 0 and any(find(self.declarator, "pointer_declarator"))
+
+    @property
+    def type(self) -> str:
+        """The name of its type, without the arguments of a template; nothing if it has none."""
+        node = self.declaration or self.declarator
+        while node is not None and (kind := node.child_by_field_name("type")) is None:
+            node = node.parent
+        return "" if node is None else word(kind).partition("<")[0].strip()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a number or a pointer, and what is done to it is what the language does."""
+        return self.is_pointer or is_number(self.type)
 
     def has(self, *kinds: str) -> bool:
         """Tell whether it is used in one of some ways."""
@@ -190,6 +216,14 @@ class Variables:
                 if variable.is_pointer:
                     return "read"
                 indices += 1
+                if indices > variable.dimensions and not variable.is_plain:
+                    return "change"  # by an operator of its class, perhaps
+            elif kind == "call_expression" and same(parent.child_by_field_name("function"), here):
+                return "change"  # an object that is called, and may have a state
+            elif kind in ("binary_expression", "unary_expression") and self._may_mutate(variable):
+                return "change"
+            elif kind in ("initializer_list", "init_declarator") and self._may_hold(parent):
+                return "address"
             elif kind == "field_expression":
                 around = parent.parent
                 if around is not None and around.type == "call_expression" and same(around.children[0], parent):
@@ -203,6 +237,8 @@ class Variables:
                     return "argument" if in_call and around.parent.type == "call_expression" else "address"  # type: ignore[union-attr]
                 if variable.is_pointer:
                     return "read"
+                if self._may_mutate(variable):
+                    return "change"
                 indices += 1
             elif kind == "assignment_expression":
                 return "change" if same(parent.child_by_field_name("left"), here) else self._read(variable, indices)
@@ -225,6 +261,20 @@ class Variables:
             here = parent
         return "read"
 
+    def _may_mutate(self, variable: Variable) -> bool:
+        return self.facts.classes.mutating and not variable.is_plain
+
+    def _may_hold(self, node: Node) -> bool:
+        """Tell whether what is made there may keep a reference to what it is made from."""
+        if not self.facts.classes.holders:
+            return False
+        around: Node | None = node
+        while around is not None and around.type == "initializer_list":
+            around = around.parent
+        if around is not None and around.type == "init_declarator":
+            around = around.parent
+        return around is None or not is_number(word(around.child_by_field_name("type")))
+
     @staticmethod
     def _read(variable: Variable, indices: int) -> str:
         # An array that is not indexed all the way becomes a pointer, which may be kept.
@@ -233,7 +283,7 @@ class Variables:
     def _argument(self, arguments: Node, here: Node, variable: Variable, indices: int) -> str:
         call = arguments.parent
         if call is None or call.type != "call_expression":
-            known = call is not None and call.type == "init_declarator"
+            known = call is not None and call.type == "init_declarator" and not self._may_hold(call)
             return self._read(variable, indices) if known else "address"
         function, name = call.child_by_field_name("function"), called_name(call)
         if function is not None and function.type == "template_function" and name in _CASTS:
@@ -264,6 +314,8 @@ class Variables:
             if variable is None:
                 name = word(node)
                 return (pure is not None or name != "threadIdx") and name not in self.facts.changing
+            if self.facts.classes.operators and not variable.is_plain and (pure is not None or not _is_part(node)):
+                return False  # an operator may look at anything
             if pure is not None and variable in pure:
                 return True
             if variable in uniform:
@@ -296,6 +348,11 @@ class Variables:
         ):
             return all(self.is_uniform(child, uniform, pure) for child in node.named_children)
         return False
+
+
+def _is_part(node: Node) -> bool:
+    """Tell whether of a variable only a member is meant."""
+    return node.parent is not None and node.parent.type == "field_expression"
 
 
 def _words(variable: Variable) -> set[str]:
