@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     driver: DriverConfig
     reset_active: Callable[[], None]
-    set_active: Callable[[str | Driver | None], None]
-    use: Callable[[str | Driver], AbstractContextManager[Driver]]
+    set_active: Callable[..., None]
+    use: Callable[..., AbstractContextManager[Driver]]
 
 __all__ = [
     "Array",

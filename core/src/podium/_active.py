@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -159,12 +159,17 @@ class DriverConfig:
         """Return all backends that are installed or registered, the broken ones included, sorted by name."""
         return self._selection.discovery.backends()
 
-    def set_active(self, choice: str | Driver | None) -> None:
+    def set_active(self, choice: str | Driver | None, **options: object) -> None:
         """Make a backend, by name, or a driver the active one of this process; None takes that back.
 
-        Raises `UnknownBackendError` or `InactiveBackendError`, and then changes nothing.
+        `options` are those of the backend, as for `use`. Raises as `use` does, and then changes nothing.
         """
-        self._set = None if choice is None else self._checked(choice, "set_active")
+        if choice is None:
+            if options:
+                raise TypeError(f"set_active(None) takes no options: {', '.join(options)}")
+            self._set = None
+        else:
+            self._set = self._checked(choice, "set_active", options)
 
     def reset_active(self) -> None:
         """Forget what `set_active` was given and what was chosen automatically; `use` stays in force."""
@@ -172,15 +177,19 @@ class DriverConfig:
             self._set = self._remembered = None
 
     @contextmanager
-    def use(self, choice: str | Driver) -> Iterator[Driver]:
+    def use(self, choice: str | Driver, **options: object) -> Iterator[Driver]:
         """Make a backend, by name, or a driver the active one inside a ``with`` block.
+
+        `options` are what the backend lets its users choose, such as ``podium.use("cpu", sanitize="address")``. There
+        is one driver for each combination of them, and what kernels have on one of them they do not share with others.
 
         It holds for the code in the block and for asyncio tasks started there, and neither for other threads nor for
         threads started in the block: use it again in those. Blocks can be nested.
 
-        Raises `UnknownBackendError` or `InactiveBackendError` on entry.
+        Raises `UnknownBackendError` or `InactiveBackendError` on entry, TypeError for an option that the backend does
+        not have, and ValueError for a value that an option cannot have.
         """
-        chosen = self._checked(choice, "podium.use")
+        chosen = self._checked(choice, "podium.use", options)
         outer = self._used.get()
         self._used.set(chosen)
         try:
@@ -237,9 +246,11 @@ class DriverConfig:
             made = self.__dict__.setdefault("_made_selection", Selection(self._lock))
         return made
 
-    def _checked(self, choice: object, chosen_by: str) -> Driver:
+    def _checked(self, choice: object, chosen_by: str, options: Mapping[str, object]) -> Driver:
         if isinstance(choice, str):
-            return self._selection.named(choice, chosen_by)
+            return self._selection.named(choice, chosen_by, options)
+        if options:
+            raise TypeError(f"{chosen_by} takes options with the name of a backend; a driver has its own already")
         if isinstance(choice, LazyProxy):
             return choice._config.resolve()
         return self._selection.given(choice, chosen_by)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from podium._plugin_loading import PluginFailure, guarded
@@ -48,7 +50,7 @@ class Selection:
     def __init__(self, lock: ImportAwareLock) -> None:
         self.discovery = Discovery(lock)
         self._lock = lock
-        self._instances: dict[type[Driver], Driver] = {}
+        self._instances: dict[type[Driver], dict[Hashable, Driver]] = {}
 
     def automatic(self) -> Choice:
         """Choose the active backend with the highest priority.
@@ -75,10 +77,13 @@ class Selection:
             {backend.name: (backend.distribution, answer.reason or "") for backend, answer in passed_over}
         )
 
-    def named(self, name: str, chosen_by: str, *, probing: bool = True) -> Driver:
+    def named(
+        self, name: str, chosen_by: str, options: Mapping[str, object] | None = None, *, probing: bool = True
+    ) -> Driver:
         """Return the driver of a backend that was named, and look at no other.
 
-        Without `probing` it need not be able to run here. Raises `UnknownBackendError` or `InactiveBackendError`.
+        Without `probing` it need not be able to run here. Raises `UnknownBackendError` or `InactiveBackendError`, and
+        TypeError for options that the backend does not have.
         """
         backend = self.discovery.backend(name)
         if backend is None:
@@ -91,8 +96,10 @@ class Selection:
         if reason is not None:
             raise InactiveBackendError(name, reason, chosen_by)
         try:
-            return self._instance(backend)
+            return self._instance(backend, options or {})
         except PluginFailure as failure:
+            if options and isinstance(failure.__cause__, ValueError):  # the backend's own word on the value
+                raise failure.__cause__ from None
             raise InactiveBackendError(name, str(failure), chosen_by) from (failure.__cause__ or failure)
 
     def given(self, driver: object, chosen_by: str) -> Driver:
@@ -109,17 +116,41 @@ class Selection:
         """Forget the instance of a driver class."""
         self._instances.pop(driver_class, None)
 
-    def _instance(self, backend: Backend) -> Driver:
+    def _instance(self, backend: Backend, options: Mapping[str, object] = MappingProxyType({})) -> Driver:
         driver_class = backend.driver_class
         if driver_class is None:
             raise PluginFailure(backend.failure)
-        if (instance := self._instances.get(driver_class)) is not None:
+        key: tuple[tuple[str, object], ...] = ()
+        if options:
+            key = _chosen_options(backend.name, driver_class, options)
+            options = dict(key)
+        if (instance := self._instances.get(driver_class, {}).get(key)) is not None:
             return instance
         with self._lock.turn():
-            if (instance := self._instances.get(driver_class)) is not None:
+            instances = self._instances.setdefault(driver_class, {})
+            if (instance := instances.get(key)) is not None:
                 return instance
-            made = guarded(f"{driver_class.__name__}()", driver_class)
-            return self._instances.setdefault(driver_class, made)
+            made = guarded(f"{driver_class.__name__}()", lambda: driver_class(**options))
+            return instances.setdefault(key, made)
+
+
+def _chosen_options(
+    name: str, driver_class: type[Driver], options: Mapping[str, object]
+) -> tuple[tuple[str, object], ...]:
+    """Return the options that are not as they are by default. Raises TypeError for those that a class does not have."""
+    from inspect import signature
+
+    parameters = signature(driver_class).parameters.values()
+    known = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+    for option, value in options.items():
+        if option not in known:
+            has = f"its options are {', '.join(sorted(known))}" if known else "it has none"
+            raise TypeError(f"The backend {name!r} has no option {option!r}; {has}")
+        try:
+            hash(value)
+        except TypeError:
+            raise TypeError(f"The option {option!r} of the backend {name!r} cannot be {value!r}") from None
+    return tuple((option, options[option]) for option in sorted(options) if options[option] != known[option])
 
 
 def _priority(backend: Backend) -> int:

@@ -110,6 +110,11 @@ class Driver(ABC):
     """One kind of device. podium makes one instance in a process, on first need, from any thread.
 
     Constructing it must be cheap and must not initialise the vendor's driver; the first method that needs it does.
+
+    The keyword-only parameters of ``__init__`` are the options that users can give with the backend's name,
+    ``podium.use("mine", option=value)``; each has a default, and the values are hashable. There is one more instance
+    for each combination that is used. It raises ValueError for a value that an option cannot have. What changes the
+    output of `compile` must be a part of what `toolchain` returns.
     """
 
     name: ClassVar[str]
