@@ -63,6 +63,9 @@ class Launcher:
     template: ClassVar[Path]
     """The C file that the code for a signature is put into; headers in its folder can be included."""
 
+    generated_level: ClassVar[bool] = True
+    """Whether launches may be made by generated C at all; without, `fire` sees each of them."""
+
     def __init__(self, src: Any, metadata: Any, driver: Driver | None = None) -> None:
         from podium._folding import fold_constants, nesting
         from podium._packing import Packer
@@ -174,7 +177,7 @@ class Launcher:
     # ---- levels ----
 
     def _choose_level(self, level: str) -> None:
-        if level == "interpreted" or (level == "auto" and not _generated_in_background()):
+        if not self.generated_level or level == "interpreted" or (level == "auto" and not _generated_in_background()):
             return
         from podium import _generated
 

@@ -20,6 +20,7 @@ from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known
 from podium_cpu.refusals import may_have_assembly, refuse_assembly
 from podium_cpu.regions import may_have_regions, rewrite_regions
 from podium_cpu.runtime_object import RuntimeObject
+from podium_cpu.sanitizers import NONE, Sanitizers
 from podium_cpu.shared_memory import may_have_dynamic_shared, rewrite_shared
 from podium_cpu.toolchain import INCLUDE
 from podium_cpu.waiting import may_wait
@@ -63,7 +64,7 @@ _SOURCE_BEGINS = "#pragma podium_cpu source"
 _MAY_WAIT = "namespace podium_entries {{ enum {{ podium_may_wait = {} }}; }}"
 
 
-def compile_program(program: Program, target: Target) -> ObjectCode:
+def compile_program(program: Program, target: Target, sanitizers: Sanitizers = NONE) -> ObjectCode:
     """Compile every kernel of a program into one shared object. Raises `CompileError` and `ToolchainError`."""
     if not is_known(target.arch):
         raise CompileError(
@@ -73,13 +74,15 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
         )
     compiler = HostCompiler.find("c++")
     lines = entry_lines(program.entries, program.variables)
-    flags = _flags(program, target, compiler)
+    flags = _flags(program, target, compiler, sanitizers)
     try:
         source = _unit(program, lines)
-        if compiler.is_zig or _needs_rewriting(program) or _may_have_assembly(program) or _may_have_regions(program):
-            built = _build_rewritten(compiler, source, program, flags)
+        regions = not sanitizers and _may_have_regions(program)
+        if compiler.is_zig or _needs_rewriting(program) or _may_have_assembly(program) or regions:
+            built = _build_rewritten(compiler, source, program, flags, sanitizers)
         else:
-            built = _build(compiler, "kernel.cpp", source, [*flags, *_forced_include()], program.options)
+            flags = [*flags, *_forced_include()]
+            built = _build(compiler, "kernel.cpp", source, flags, program.options, sanitizers)
     except ToolchainError as error:
         error.program, error.target = program.label, str(target)
         raise
@@ -96,31 +99,38 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
     )
 
 
-def _build(compiler: HostCompiler, main: str, source: str, flags: list[str], options: Options) -> Build:
+def _build(
+    compiler: HostCompiler, main: str, source: str, flags: list[str], options: Options, sanitizers: Sanitizers
+) -> Build:
     if not compiler.is_zig:
-        return _compile_and_link(compiler, main, source, flags, options)
+        return _compile_and_link(compiler, main, source, flags, options, sanitizers)
     try:
         # zig brings its C++ library along and would compile it first, which takes a minute. The headers of it are not
         # needed any more, and few kernels need the library.
-        return _compile_and_link(compiler, main, source, [*flags, "-nostdlib++"], options)
+        return _compile_and_link(compiler, main, source, [*flags, "-nostdlib++"], options, sanitizers)
     except CompileError as error:
         if not _OF_THE_CXX_LIBRARY.search(error.log):
             raise
-        return _compile_and_link(compiler, main, source, flags, options)
+        return _compile_and_link(compiler, main, source, flags, options, sanitizers)
 
 
-def _compile_and_link(compiler: HostCompiler, main: str, source: str, flags: list[str], options: Options) -> Build:
+def _compile_and_link(
+    compiler: HostCompiler, main: str, source: str, flags: list[str], options: Options, sanitizers: Sanitizers
+) -> Build:
     """Compile, and link with the runtime; where that is not in the cache, it is compiled at the same time."""
     runtime = RuntimeObject(compiler, flags)
     link = _link_flags(options)
     data = runtime.recall()
-    if data is not None:
+    if data is not None and not sanitizers:
         return compiler.run({main: source}, main, [*flags, *link], objects={"runtime.o": data})
-    runtime.start()
+    if data is None:
+        runtime.start()
     try:
-        built = compiler.run({main: source}, main, [*flags, "-fPIC", "-c"])
+        checks = sanitizers.flags(compiler) if sanitizers else []
+        built = compiler.run({main: source}, main, [*flags, *checks, "-fPIC", "-c"])
     finally:
-        data = runtime.finish()
+        if data is None:
+            data = runtime.finish()
     linked = compiler.run({}, "kernel.o", [*flags, *link], objects={"kernel.o": built.data, "runtime.o": data})
     return Build(linked.data, built.log + linked.log)
 
@@ -165,7 +175,9 @@ def _dialect_headers(source: str) -> list[str]:
     return sorted(name for name in names if os.path.exists(os.path.join(INCLUDE, "dialect", name)))
 
 
-def _build_rewritten(compiler: HostCompiler, source: str, program: Program, flags: list[str]) -> Build:
+def _build_rewritten(
+    compiler: HostCompiler, source: str, program: Program, flags: list[str], sanitizers: Sanitizers
+) -> Build:
     """Run the preprocessor alone, and compile what it leaves with the rewritings that need to see all of it."""
     arguments = [*flags, "-DPODIUM_CPU_KEEP_WORDS", *_forced_include(), "-E"]
     text = compiler.run({"kernel.cpp": source}, "kernel.cpp", arguments).data.decode("utf-8", "surrogateescape")
@@ -173,14 +185,16 @@ def _build_rewritten(compiler: HostCompiler, source: str, program: Program, flag
     refuse_assembly(after, program)
     # zig takes a file of any other name for one to be linked.
     main = "kernel.cpp" if compiler.is_zig else "kernel.ii"
-    flags = [each for each in flags if not each.startswith(("-D", "-U"))]
+    # What is left of macros is for the runtime.
+    flags = [each for each in flags if not each.startswith(("-D", "-U")) or each.startswith("-DPODIUM_CPU_")]
+    storage = "static" if sanitizers else "thread_local"
 
     def build(after: str) -> Build:
         says = _says_may_wait(after, program)
         unit = before.replace(_MAY_WAIT.format(0), says).replace(_MAY_WAIT.format(1), says)
-        return _build(compiler, main, unit + rewrite_shared(after), flags, program.options)
+        return _build(compiler, main, unit + rewrite_shared(after, storage), flags, program.options, sanitizers)
 
-    if may_have_regions(after) and not _keeps_threads(program):
+    if not sanitizers and may_have_regions(after) and not _keeps_threads(program):
         rewritten, _ = rewrite_regions(after, independent="clang" not in compiler.version)
         if rewritten != after:
             try:
@@ -242,13 +256,17 @@ def _is_users(name: str, form: str, options: Options) -> bool:
     return form == '"' or any(os.path.exists(os.path.join(folder, name)) for folder in options.include_dirs)
 
 
-def _flags(program: Program, target: Target, compiler: HostCompiler) -> list[str]:
+def _flags(program: Program, target: Target, compiler: HostCompiler, sanitizers: Sanitizers) -> list[str]:
     """Make the flags that hold for the preprocessor and for the compiler.
 
     `max_registers` changes nothing here: a thread of a block has as many registers as the processor.
     """
     options = program.options
-    flags = [f"-std={options.std}", "-O0" if options.debug else "-O3", *_DIALECT_FLAGS]
+    # With less of it, what a sanitizer finds is found at the line where it stands.
+    level = "-O0" if options.debug else "-O1" if sanitizers else "-O3"
+    flags = [f"-std={options.std}", level, *_DIALECT_FLAGS]
+    if sanitizers:
+        flags.append("-DPODIUM_CPU_SANITIZE")
     if options.debug or options.line_info:
         flags.append("-g")
     if options.fast_math:

@@ -8,7 +8,7 @@ import itertools
 import os
 import threading
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from podium.backend import (
     Device,
@@ -27,6 +27,11 @@ from podium_cpu import runtime
 from podium_cpu.launcher import CpuLauncher
 from podium_cpu.memory import HostBuffer
 from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_name
+
+if TYPE_CHECKING:
+    from podium.backend import Buffer
+
+    from podium_cpu.checks import Checks
 
 __all__ = ["CpuDriver"]
 
@@ -48,7 +53,10 @@ _STATUSES = {
     7: ("PODIUM_CPU_ERROR_INTERRUPTED", "the launch was interrupted by Ctrl-C"),
     8: ("PODIUM_CPU_ERROR_FAULT", "the kernel did what a processor cannot do"),
     9: ("PODIUM_CPU_ERROR_GRID_BARRIER", "only the blocks of a cooperative launch can wait for each other"),
+    10: ("PODIUM_CPU_ERROR_SANITIZER", "a sanitizer has found something"),
 }
+
+SANITIZER_STATUS = 10
 
 _lock = threading.Lock()
 
@@ -96,7 +104,18 @@ class CpuDriver(Driver):
     fork_safe = True
     features = frozenset({"cooperative"})
 
-    def __init__(self) -> None:
+    def __init__(self, *, sanitize: str | None = None) -> None:
+        """Make the driver; `sanitize` names what kernels are checked for: "address", "undefined", or both with a comma.
+
+        None stands for the variable PODIUM_CPU_SANITIZE. Raises ValueError for other names.
+        """
+        from_environment = sanitize is None and "PODIUM_CPU_SANITIZE" not in os.environ
+        self.checks: Checks | None = None if from_environment else _checks(sanitize)
+        if self.checks is not None:
+            from podium_cpu.checked_launcher import CheckedLauncher
+
+            self.launcher_cls = CheckedLauncher  # type: ignore[misc]  # for this instance
+            self.features = frozenset()  # type: ignore[misc]  # only one block runs at a time
         self._libraries: dict[bytes, SharedLibrary] = {}
         self._own: dict[int, SharedLibrary] = {}  # with variables, by the number of the module
         self._modules = itertools.count(1)
@@ -112,7 +131,8 @@ class CpuDriver(Driver):
         """Name the host's C++ compiler and this backend's headers."""
         from podium_cpu.toolchain import toolchain
 
-        return toolchain(language)
+        name = toolchain(language)
+        return name if self.checks is None else f"{name}\nsanitize {self.checks.sanitizers}"
 
     def devices(self) -> Sequence[Device]:
         """Return the one device. Its limits on blocks are those of a large GPU: what runs here fits there."""
@@ -138,6 +158,8 @@ class CpuDriver(Driver):
         """Compile with the host's C++ compiler."""
         from podium_cpu.compiler import compile_program
 
+        if self.checks is not None:
+            return compile_program(program, target, self.checks.sanitizers)
         return compile_program(program, target)
 
     def load(self, code: ObjectCode, name: str, device: int) -> Function:
@@ -155,7 +177,7 @@ class CpuDriver(Driver):
         if not _is_whole(code.code):
             raise LoadError(f"{name}: the code is cut short", kernel=name, backend=self.name)
         try:
-            library = _map(code.code) if code.variables else self._library(code.code)
+            library = self._map(code.code) if code.variables else self._library(code.code)
             handle = library.address(code.symbol(name))
         except LoadError as error:
             raise LoadError(f"{name}: {error}", kernel=name, backend=self.name) from None
@@ -182,8 +204,12 @@ class CpuDriver(Driver):
         """Keep the code: thread-local memory and pointers to functions may outlive the kernel that they came from."""
         self._own.pop(function.module, None)
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int) -> HostBuffer:
+    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
         """Return memory of the host."""
+        if self.checks is not None and self.checks.sanitizers.address:
+            from podium_cpu.arena import ArenaBuffer
+
+            return ArenaBuffer(size, alignment)
         return HostBuffer(size, alignment)
 
     def copy(self, destination: int, source: int, size: int, stream: int) -> None:
@@ -208,6 +234,11 @@ class CpuDriver(Driver):
 
     def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
         """Run all blocks and return their status, or put them into the stream's queue."""
+        if self.checks is not None:
+            return self.checks.launch(lambda: self._launch(function, config, 0, parameters), config.shared)
+        return self._launch(function, config, stream, parameters)
+
+    def _launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
         shape = _Launch(config.grid, config.block, config.shared, stream, config.cooperative)
         status: int = _Entry(function)(shape, parameters.addresses())
         return status
@@ -216,6 +247,8 @@ class CpuDriver(Driver):
         """Return the name and the text of a status, with what is known of the case if it has just come up."""
         name, text = _STATUSES.get(status, (f"PODIUM_CPU_ERROR_{status}", "unknown status"))
         detail = runtime.detail(status)
+        if self.checks is not None and status == SANITIZER_STATUS:
+            return name, self.checks.detail
         return name, f"{text}: {detail}" if detail else text
 
     def keep_alive(self, objects: Sequence[object], device: int, stream: int) -> None:
@@ -229,14 +262,25 @@ class CpuDriver(Driver):
         with _lock:
             library = self._libraries.get(digest)
             if library is None:
-                library = self._libraries[digest] = _map(code)
+                library = self._libraries[digest] = self._map(code)
             return library
 
+    def _map(self, code: bytes) -> SharedLibrary:
+        if self.checks is not None:
+            self.checks.prepare()
+        library = SharedLibrary.from_bytes("podium_cpu_kernel", code)
+        runtime.serve(library)
+        if self.checks is not None:
+            self.checks.watch(library, code)
+        return library
 
-def _map(code: bytes) -> SharedLibrary:
-    library = SharedLibrary.from_bytes("podium_cpu_kernel", code)
-    runtime.serve(library)
-    return library
+
+def _checks(sanitize: str | None) -> Checks | None:
+    from podium_cpu.checks import Checks
+    from podium_cpu.sanitizers import Sanitizers
+
+    sanitizers = Sanitizers.of(sanitize)
+    return Checks(sanitizers) if sanitizers else None
 
 
 def _is_whole(code: bytes) -> bool:

@@ -52,8 +52,11 @@ def may_have_dynamic_shared(source: str) -> bool:
     return "HIP_DYNAMIC_SHARED" in bare or re.search(r'\bextern\b(?!\s*")', bare) is not None
 
 
-def rewrite_shared(text: str) -> str:
-    """Rewrite all declarations of shared memory in preprocessed text, and take the word __global__ out of it."""
+def rewrite_shared(text: str, storage: str = "thread_local") -> str:
+    """Rewrite all declarations of shared memory in preprocessed text, and take the word __global__ out of it.
+
+    Shared memory of a fixed size gets the storage class `storage`.
+    """
     if "__shared__" not in text and "__global__" not in text:
         return text
     changes: list[tuple[int, int, str]] = []  # start, end, replacement
@@ -70,7 +73,7 @@ def rewrite_shared(text: str) -> str:
         if token.text == "{":
             scopes.append(_namespace(statement))
             if all(each.text != "extern" for each in statement):  # of a type that is defined in the same place
-                changes += _replace_word(statement, "__shared__", "thread_local")
+                changes += _replace_word(statement, "__shared__", storage)
             statement = []
         elif token.text == "}":
             if scopes:
@@ -82,7 +85,7 @@ def rewrite_shared(text: str) -> str:
                 if "extern" in words:
                     changes += _rewrite_extern(text, statement, token, scopes, declared)
                 else:
-                    changes += _replace_word(statement, "__shared__", "thread_local")
+                    changes += _replace_word(statement, "__shared__", storage)
             statement = []
         else:
             statement.append(token)

@@ -33,7 +33,8 @@ enum {
   PODIUM_CPU_ERROR_TRAP = 6,          /* the kernel called __trap */
   PODIUM_CPU_ERROR_INTERRUPTED = 7,   /* Ctrl-C */
   PODIUM_CPU_ERROR_FAULT = 8,         /* an address that is not mapped, a division by zero, an illegal instruction */
-  PODIUM_CPU_ERROR_GRID_BARRIER = 9   /* blocks wait for each other in a launch that is not cooperative */
+  PODIUM_CPU_ERROR_GRID_BARRIER = 9,  /* blocks wait for each other in a launch that is not cooperative */
+  PODIUM_CPU_ERROR_SANITIZER = 10     /* a kernel that was built for the sanitizers did what they look for */
 };
 
 /* What podium_cpu_wait returns when the time is up. */

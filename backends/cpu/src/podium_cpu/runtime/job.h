@@ -77,6 +77,14 @@ static inline bool is_cancelled(const job &j) { return __atomic_load_n(&j.cancel
   leave(b);
 }
 
+#ifdef PODIUM_CPU_SANITIZE
+static void open_dynamic(worker &w);  // in sanitizer.h
+static void open_stacks(worker &w);
+#else
+static inline void open_dynamic(worker &) {}
+static inline void open_stacks(worker &) {}
+#endif
+
 static void first_stack(void *address) {
   worker &w = *static_cast<worker *>(address);
   void *const tag = w.home_facts.tag;
@@ -94,10 +102,13 @@ static void participate(worker &w, job &j) {
   w.had_block = false;
   __atomic_store_n(&w.abort_wanted, false, __ATOMIC_RELAXED);
   __atomic_store_n(&w.running, &j, __ATOMIC_RELEASE);
+  open_dynamic(w);
   reset_fiber(w, 0, first_stack);
   w.home_facts.tag = own_tag();
   switch_stack(&w.home, w.fibers[0].context, facts_of(w, w.fibers[0]));
   __atomic_store_n(&w.running, static_cast<job *>(nullptr), __ATOMIC_RELEASE);
+  if (is_cancelled(j))
+    open_stacks(w);
 }
 
 static uint64_t claim_shared(job &j, uint64_t threads, uint64_t *first) {

@@ -2,6 +2,9 @@
 // for streams, signals.h for faults and Ctrl-C. It is one source, so that a library of kernels has nothing of it but the
 // symbols below.
 #include "signals.h"
+#ifdef PODIUM_CPU_SANITIZE
+#include "sanitizer.h"
+#endif
 
 namespace podium_cpu {
 
@@ -60,7 +63,11 @@ static const runtime own_runtime = {runtime_version | address_sanitizer | one_bl
                                     meet,
                                     yield,
                                     grid_barrier,
-                                    stop};
+                                    stop,
+#ifdef PODIUM_CPU_SANITIZE
+                                    report,
+#endif
+};
 
 }  // namespace podium_cpu
 

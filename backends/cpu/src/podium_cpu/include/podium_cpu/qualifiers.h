@@ -25,9 +25,14 @@
 
 // A block runs on one thread of the system, so what belongs to a block can belong to that thread. Declarations of
 // dynamic shared memory and kernels are rewritten before they come here, and the rewriting needs to see the words.
+// The sanitizers see the bounds of variables that all threads have in common, and of no others.
 #ifndef PODIUM_CPU_KEEP_WORDS
 #define __global__
+#ifdef PODIUM_CPU_SANITIZE
+#define __shared__ static
+#else
 #define __shared__ thread_local
+#endif
 #endif
 
 #if !defined(__has_builtin)

@@ -10,7 +10,7 @@ namespace podium_cpu {
 
 static constexpr uint32_t warp_threads = 32;
 static constexpr uint32_t max_warps = PODIUM_CPU_MAX_THREADS / warp_threads;
-static constexpr uint32_t runtime_version = 2;  // rises with every change to this file
+static constexpr uint32_t runtime_version = 3;  // rises with every change to this file
 
 // Where a thread waits, in the user's words and the user's file.
 struct site {
@@ -60,6 +60,9 @@ struct runtime {
   void (*yield)(block &, uint32_t thread);
   void (*grid_barrier)(block &, uint32_t thread, const site &);
   void (*stop)(block &, int status, const char *detail);  // ends the launch; does not return
+#ifdef PODIUM_CPU_SANITIZE
+  void (*report)(const struct finding &);  // ends the launch, if one runs
+#endif
 };
 
 }  // namespace podium_cpu
