@@ -209,7 +209,9 @@ def test_every_variable_is_documented() -> None:
     rows = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     assert set(_settings.VARIABLES) <= rows
     shipped = [path for folder in ("core/src", "backends") for path in (ROOT / folder).rglob("*")]
-    in_code = " ".join(path.read_text(encoding="utf-8") for path in shipped if path.suffix in (".h", ".c", ".in", ".cpp", ".py"))
+    in_code = " ".join(
+        path.read_text(encoding="utf-8") for path in shipped if path.suffix in (".h", ".c", ".in", ".cpp", ".py")
+    )
     for each in PAGES:
         for name in re.findall(r"\bPODIUM_[A-Z_]+\b", each.text):
             known = name in _settings.VARIABLES or name in in_code or name == "PODIUM_API"
