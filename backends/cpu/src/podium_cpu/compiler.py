@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from podium.backend import Build, HostCompiler, ObjectCode, Options, Program, Target
 from podium.errors import CompileError, ToolchainError
 
+from podium_cpu.debug_source import debug_flags, debug_metadata
 from podium_cpu.diagnostics import explain
 from podium_cpu.entries import EntryLines, entry_lines
 from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known
@@ -75,6 +76,9 @@ def compile_program(program: Program, target: Target, sanitizers: Sanitizers = N
     compiler = HostCompiler.find("c++")
     lines = entry_lines(program.entries, program.variables)
     flags = _flags(program, target, compiler, sanitizers)
+    debugged = program.options.debug and not sanitizers  # what a sanitizer says has the names of messages
+    if debugged:
+        flags += debug_flags(program)
     try:
         source = _unit(program, lines)
         regions = not sanitizers and _may_have_regions(program)
@@ -94,6 +98,7 @@ def compile_program(program: Program, target: Target, sanitizers: Sanitizers = N
         target=target,
         entries=program.entries,
         symbols=lines.symbols,
+        metadata=debug_metadata(program) if debugged else {},
         log=built.log,
         variables=program.variables,
     )

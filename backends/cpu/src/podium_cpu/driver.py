@@ -177,7 +177,7 @@ class CpuDriver(Driver):
         if not _is_whole(code.code):
             raise LoadError(f"{name}: the code is cut short", kernel=name, backend=self.name)
         try:
-            library = self._map(code.code) if code.variables else self._library(code.code)
+            library = self._map(code) if code.variables else self._library(code)
             handle = library.address(code.symbol(name))
         except LoadError as error:
             raise LoadError(f"{name}: {error}", kernel=name, backend=self.name) from None
@@ -191,7 +191,7 @@ class CpuDriver(Driver):
         """Look another kernel up in the library that is mapped."""
         code.entry(name)
         # Without a number: its variables are none that the host can reach, and all modules of this source share them.
-        library = self._own.get(function.module) or self._library(code.code)
+        library = self._own.get(function.module) or self._library(code)
         return Function(handle=library.address(code.symbol(name)), module=function.module, max_threads=1024)
 
     def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
@@ -255,23 +255,28 @@ class CpuDriver(Driver):
         """Hold on to the arguments of a queued launch until it has ended."""
         runtime.keep_alive(objects, stream)
 
-    def _library(self, code: bytes) -> SharedLibrary:
+    def _library(self, code: ObjectCode) -> SharedLibrary:
         from hashlib import sha256
 
-        digest = sha256(code).digest()
+        digest = sha256(code.code).digest()
         with _lock:
             library = self._libraries.get(digest)
             if library is None:
                 library = self._libraries[digest] = self._map(code)
             return library
 
-    def _map(self, code: bytes) -> SharedLibrary:
+    def _map(self, code: ObjectCode) -> SharedLibrary:
         if self.checks is not None:
             self.checks.prepare()
-        library = SharedLibrary.from_bytes("podium_cpu_kernel", code)
+        debugged = bool(code.metadata.get("debug"))
+        if debugged:
+            from podium_cpu.debug_source import write_source
+
+            write_source(code.metadata)
+        library = SharedLibrary.from_bytes("podium_cpu_kernel", code.code, keep_file=debugged)
         runtime.serve(library)
         if self.checks is not None:
-            self.checks.watch(library, code)
+            self.checks.watch(library, code.code)
         return library
 
 
