@@ -15,7 +15,7 @@ from podium.backend import HostCompiler, SharedLibrary
 
 import podium_cpu
 
-__all__ = ["measure_costs", "measure_launch"]
+__all__ = ["loop_over_entry", "measure_costs", "measure_launch"]
 
 SOURCES = Path(__file__).parent / "cpu"
 
@@ -34,10 +34,13 @@ def measure_launch(report: Report, effort: Effort) -> None:
     counter = podium.empty(1, "i32")
     kernel = _kernel("touch")
     kernel.warm_up()
-    loop, loops = _loop_over_entry(kernel), 1000
+    loops = 1000
     rows, figures = [], {}
     for block in (1, 32, 256):
-        ways = {"podium": partial(kernel[1, block], counter), "C": partial(loop, block, counter, loops)}
+        ways = {
+            "podium": partial(kernel[1, block], counter),
+            "C": partial(loop_over_entry(kernel, block, counter), loops),
+        }
         times = take_turns(ways, effort, {"C": loops})
         rows.append(
             (f"{block}", *(f"{1e6 * figure(way):.2f}" for way in ways for figure in (times.least, times.median)))
@@ -50,19 +53,22 @@ def measure_launch(report: Report, effort: Effort) -> None:
     report.table("One launch of one block", columns, rows, figures)
 
 
-def _loop_over_entry(kernel: podium.Kernel) -> Callable[[int, podium.Array, int], object]:
+def loop_over_entry(kernel: podium.Kernel, block: int, *arguments: int | podium.Array) -> Callable[[int], float]:
+    """Make a function that calls a kernel's entry from C, so many times for one block, and gives the seconds of one."""
     include = Path(podium_cpu.__file__).parent / "include"
     source = (SOURCES / "loops.c").read_text(encoding="utf-8")
     code = HostCompiler.find("c").compile({"loops.c": source}, "loops.c", ["-O2", f"-I{include}"])
     library = SharedLibrary.from_bytes("podium_benchmark_loops", code)
     types = (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_int)
     loop = ctypes.CFUNCTYPE(ctypes.c_double, *types)(library.address("loop_over_entry"))
-    entry = kernel.load()
+    entry, count = kernel.load(), len(arguments)
+    values = (ctypes.c_uint64 * count)(*(each.ptr if isinstance(each, podium.Array) else each for each in arguments))
+    addresses = (ctypes.c_void_p * count)(*(ctypes.addressof(values) + 8 * index for index in range(count)))
+    kept = (library, values, arguments)
 
-    def call(block: int, argument: podium.Array, calls: int) -> None:
-        value = ctypes.c_uint64(argument.ptr)
-        loop(entry, block, (ctypes.c_void_p * 1)(ctypes.addressof(value)), calls)
-        assert library
+    def call(calls: int) -> float:
+        seconds: float = loop(entry, block, addresses, calls)
+        return seconds if kept else 0.0
 
     return call
 

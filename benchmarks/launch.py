@@ -18,20 +18,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from costs import loop_over_entry
+
 import podium
 from podium.backend import Function, HostCompiler, ObjectCode, SharedLibrary
 from podium.testing import FakeDriver
 
 HERE = Path(__file__).parent
 
-# The driver call that does nothing, and loops in C over it and over an entry of the CPU backend: seconds per call.
+# The driver call that does nothing, and a loop in C over it: seconds per call.
 LOOPS = r"""
 #include <stdint.h>
 #include <time.h>
 #define EXPORT __attribute__((visibility("default")))
 
 typedef int (*driver_call)(const void *shape, uint64_t stream, void **parameters, int count);
-typedef int (*cpu_entry)(const void *launch, void *const *parameters);
 
 EXPORT int nothing(const void *shape, uint64_t stream, void **parameters, int count) {
     __asm__ volatile("" : : "r"(shape), "r"(stream), "r"(parameters), "r"(count) : "memory");
@@ -48,12 +49,6 @@ EXPORT double loop_nothing(uint64_t function, void **parameters, int count, int 
     char shape[64] = {0};
     double start = now();
     for (int i = 0; i < calls; i++) ((driver_call)(uintptr_t)function)(shape, 0, parameters, count);
-    return (now() - start) / calls;
-}
-
-EXPORT double loop_cpu(uint64_t function, const void *launch, void **parameters, int calls) {
-    double start = now();
-    for (int i = 0; i < calls; i++) ((cpu_entry)(uintptr_t)function)(launch, parameters);
     return (now() - start) / calls;
 }
 """
@@ -182,30 +177,17 @@ def measure_nothing(measurement: Measurement, library: SharedLibrary) -> None:
     measurement.table("One launch, with a driver call that does nothing", "ns", rows)
 
 
-class _CpuLaunch(ctypes.Structure):
-    _fields_ = [("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("shared", ctypes.c_uint64)]
-
-
-def measure_cpu(measurement: Measurement, library: SharedLibrary) -> None:
+def measure_cpu(measurement: Measurement) -> None:
     """Measure launches of one block of 32 threads on the CPU backend."""
     import numpy
 
     rows: dict[str, Sample] = {}
-    loop = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
-        library.address("loop_cpu")
-    )
     with podium.use("cpu"):
         ours = [podium.asarray([1.0] * 32) for _ in range(3)]
         theirs = [numpy.ones(32, numpy.float32) for _ in range(3)]
         pointers = [array.ptr for array in ours]
         kernel = podium.kernel(ADD)
-        values = (ctypes.c_uint64 * 4)(*pointers, 32)
-        array = (ctypes.c_void_p * 4)(*(ctypes.addressof(values) + 8 * i for i in range(4)))
-        shape = _CpuLaunch((1, 1, 1), (32, 1, 1), 0)
-        function = kernel.load()
-        rows["C loop over the kernel's entry"] = measurement.in_c(
-            lambda calls: loop(function, ctypes.byref(shape), array, calls)
-        )
+        rows["C loop over the kernel's entry"] = measurement.in_c(loop_over_entry(kernel, 32, *ours, 32))
         for name in ("generated", "interpreted"):
             with level(name):
                 kernel = podium.kernel(ADD)
@@ -330,7 +312,7 @@ def main() -> None:
         os.environ["PODIUM_CACHE_DIR"] = folder
         library = loops()
         measure_nothing(measurement, library)
-        measure_cpu(measurement, library)
+        measure_cpu(measurement)
         measure_start(measurement)
         measure_compiler(measurement)
     options.output.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ static double now(void) {
 
 __attribute__((visibility("default"))) double loop_over_entry(uint64_t function, uint32_t block, void **parameters,
                                                               int calls) {
-    podium_cpu_launch launch = {{1, 1, 1}, {block, 1, 1}, 0};
+    podium_cpu_launch launch = {.grid = {1, 1, 1}, .block = {block, 1, 1}};
     double start = now();
     for (int i = 0; i < calls; i++) ((entry)(uintptr_t)function)(&launch, parameters);
     return (now() - start) / calls;
