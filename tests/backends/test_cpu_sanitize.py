@@ -54,6 +54,16 @@ __global__ void fixed(float *data, int offset) {
   __syncthreads();
   data[threadIdx.x] = tile[31 - threadIdx.x];
 }
+__global__ void turns(float *data, int times) {
+  __shared__ float tile[32];
+  float *mine = data + 32 * blockIdx.x + threadIdx.x;
+  for (int i = 0; i < times; ++i) {
+    tile[threadIdx.x] = *mine;
+    __syncthreads();
+    *mine = tile[31 - threadIdx.x];
+    __syncthreads();
+  }
+}
 template <typename T> __global__ void generic(T *data, int offset) {
   __shared__ T tile[32];
   tile[threadIdx.x + offset] = data[threadIdx.x];
@@ -215,6 +225,13 @@ def test_shared_memory_has_bounds(module: podium.Module, kernel: str, text: str)
     assert re.search(rf"{text}, in thread \(31,0,0\) of block \(0,0,0\)", found(launch, y, 1))
     launch(y, 0)
     assert y.tolist() == list(range(31, -1, -1))
+
+
+def test_blocks_run_one_after_another(module: podium.Module) -> None:
+    """Shared memory is the block's own, in a launch of many blocks that take long."""
+    y = np.tile(np.arange(32, dtype=np.float32), 2000)
+    module["turns"][2000, 32](y, 50)
+    assert (y.reshape(2000, 32) == np.arange(32)).all()
 
 
 def test_dynamic_shared_memory_has_bounds(module: podium.Module) -> None:

@@ -39,7 +39,12 @@ static uint64_t tickets;
 static thread_local int last_status;  // what this thread was given, and what there is to say of it
 static thread_local char last_detail[detail_bytes];
 
+#ifdef PODIUM_CPU_SANITIZE
+// Shared memory is not the thread's own here, so that the sanitizers see its bounds: one block at a time.
+static uint32_t pool_threads() { return 1; }
+#else
 static uint32_t pool_threads() { return processors; }
+#endif
 
 static void *serve(void *);
 
@@ -116,7 +121,6 @@ static void watch_interrupts(job &j);  // in signals.h
 static void unwatch_interrupts();
 
 #ifdef PODIUM_CPU_SANITIZE
-// Shared memory is not the thread's own here, so that the sanitizers see its bounds: one block at a time.
 static pthread_mutex_t serial_lock = PTHREAD_MUTEX_INITIALIZER;
 #endif
 
