@@ -7,6 +7,7 @@ import random
 
 import pytest
 from cpu_kernels import BARRIER, SUCCESS, Kernels, cpu_driver, host_compiler, ints
+from generated_kernels import generate_kernel
 
 from podium.backend import Entry, HostCompiler, Options, Program, Signature
 from podium.errors import CompileError
@@ -43,6 +44,14 @@ extern "C" __global__ void tree(int *data, int n) {
   data[t % n] = s[t];
 }
 extern "C" __global__ void shadows(int *data, int n) {
+  int z = n * 2;
+  const int c = z + threadIdx.x;
+  {
+    int z = 5;
+    __syncthreads();
+    data[threadIdx.x % n] += c * z;
+    __syncthreads();
+  }
   int x = data[threadIdx.x % n], y = 1, *p = data + threadIdx.x % n, q[3] = {1, 2, 3};
   const float f = x * 0.5f;
   {
@@ -199,6 +208,25 @@ extern "C" __global__ void planes(int *data, int n) {
   int t = x + blockDim.x * (y + blockDim.y * z);
   data[t % n] = s[z % 4][y % 8][(x + 1) % min(8, blockDim.x)];
 }
+template <class T> __device__ void sum_of_block(T *data, int n, T (&s)[1024]) {
+  T sum = 0;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += data[i];
+  s[threadIdx.x] = sum;
+  for (unsigned half = 512; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half && threadIdx.x + half < blockDim.x) s[threadIdx.x] += s[threadIdx.x + half];
+  }
+  __syncthreads();
+  data[threadIdx.x % n] = s[0] + threadIdx.x;
+}
+extern "C" __global__ void calls_only(int *data, int n) {
+  __shared__ int s[1024];
+  sum_of_block<int>(data, n, s);
+}
+template <class T> __global__ void templated_call(T *data, int n) {
+  __shared__ T s[1024];
+  sum_of_block(data, n - 1, s);
+}
 extern "C" __global__ void nested(int *data, int n) {
   __shared__ int s[1024];
   int t = threadIdx.x, x = data[t % n];
@@ -222,7 +250,7 @@ extern "C" __global__ void nested(int *data, int n) {
 
 ENTRIES = dict.fromkeys(
     "reverse tree shadows divergent_loops early_returns branches votes structures strided uniform_changes globals_change "
-    "planes nested templated<int,3>".split(),
+    "planes nested templated<int,3> calls_only templated_call<int>".split(),
     "data: *i32, n: i32",
 )
 ENTRIES["parameters_change"] = "data: *i32, n: i32, scale: fp32"
@@ -260,6 +288,24 @@ def test_loops_give_what_threads_give(both: tuple[Kernels, Kernels], name: str) 
             assert kernels(name, 1 if size > 1 else 3, block, data, n, *more, shared=4 * size) == SUCCESS
             results.append(data.tolist())
         assert results[0] == results[1], f"{name}, block {block}"
+
+
+def test_generated_kernels() -> None:
+    """Kernels of every shape that barriers can stand in give the same, whether as loops or as threads."""
+    names = {f"kernel{seed}": "in: *ku32, out: *u32, n: i32" for seed in range(28)}
+    source = "__device__ unsigned twice(unsigned x) { return 2 * x; }\n"
+    source += "".join(generate_kernel(seed, name) for seed, name in enumerate(names))
+    assert sum(not why for why in reasons(source).values()) > 20
+    loops, threads = Kernels(source, names), Kernels(source, names, defines={"PODIUM_CPU_FIBERS": ""})
+    for name in names:
+        for size in (1, 5, 32, 100):
+            values = array.array("I", [random.Random(f"{name} {size} {i}").randrange(100) for i in range(size + 3)])
+            results = []
+            for kernels in (loops, threads):
+                out = array.array("I", [0] * size)
+                assert kernels(name, 1, size, values, out, len(values), shared=4 * size) == SUCCESS
+                results.append(out.tolist())
+            assert results[0] == results[1], f"{name}, {size} threads"
 
 
 def reasons(source: str) -> dict[str, str]:

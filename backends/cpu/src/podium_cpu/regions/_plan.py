@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -61,6 +62,11 @@ class Plan:
             for v in candidates
             if v.is_fixed and v.declaration is not None and v.value is not None and v.type not in classes.names
         } - own
+        # Where it is computed again, names in its value could mean others.
+        count = Counter(variable.name for variable in self.variables.all)
+        self.again -= {
+            v for v in self.again if v.value and any(count[word(n)] > 1 for n in find(v.value, "identifier"))
+        }
         while True:
             statements = {node.id for node in self._uniform_statements(self.body)}
             wrong = {v for v in self.uniform if not self._stays_uniform(v, statements)}

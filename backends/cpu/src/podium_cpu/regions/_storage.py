@@ -28,9 +28,9 @@ class Storage:
         self._uses: dict[Region, dict[Variable, list[Use]]] = {region: {} for region in plan.regions}
         self._homes: dict[Variable, Region | None] = {}
         self.slots: dict[Variable, int] = {}
-        self._again: set[Variable] = set()
         once = {v for v in plan.variables.all if v.lasting or v in plan.uniform}
         once |= {piece.variable for piece in all_pieces(plan.pieces) if isinstance(piece, Strided)}
+        self._again = plan.again - once
         for variable in plan.variables.all:
             self._settle(variable, variable in once)
         for region in plan.regions:
@@ -64,11 +64,9 @@ class Storage:
             return
         if variable.bound:
             raise Unsupported(f"{variable.name} is a reference that outlives a region")
-        if variable in self._plan.again:
-            self._again.add(variable)
-            return
-        self._check_type(variable)
-        self.slots[variable] = len(self.slots)
+        if variable not in self._again:
+            self._check_type(variable)
+            self.slots[variable] = len(self.slots)
 
     @staticmethod
     def _check_type(variable: Variable) -> None:
@@ -123,4 +121,5 @@ class Storage:
             if more <= wanted:
                 break
             wanted |= more
-        return sorted((v for v in wanted if v in self.slots or v in self._again), key=lambda v: v.start)
+        kept = (v for v in wanted if v in self.slots or (v in self._again and not self.is_home(v, region)))
+        return sorted(kept, key=lambda v: v.start)
