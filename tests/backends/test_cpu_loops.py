@@ -9,6 +9,7 @@ from cpu_kernels import SUCCESS, Kernels, host_compiler, zeros
 
 from podium.backend import HostCompiler
 
+from podium_cpu.call_tree import has_large_call_tree
 from podium_cpu.waiting import may_wait
 
 
@@ -111,3 +112,22 @@ ap(v); }; x[threadIdx.x] += call(f, x[threadIdx.x]); }
     x = array.array("f", range(64))
     assert Kernels(source, {"k": "x: *fp32"})("k", 1, 64, x) == SUCCESS
     assert x.tolist() == [i + (i ^ 1) for i in range(64)]
+
+
+def tree(levels: int) -> str:
+    """Write functions each of which calls the one before three times, and a kernel that calls the last."""
+    text = "__device__ float f0(float x) { for (int i = 0; i < 8; ++i) x = x * x + sinf(x) / (1 + x); return x; }\n"
+    for level in range(1, levels):
+        calls = " + ".join(f"(x > {k}.f ? f{level - 1}(x * {k}.5f) : {k}.f)" for k in range(3))
+        text += f"__device__ float f{level}(float x) {{ return {calls}; }}\n"
+    return text + f'extern "C" __global__ void top(float *x) {{ x[threadIdx.x] = f{levels - 1}(x[threadIdx.x]); }}\n'
+
+
+def test_what_calls_very_much_is_compiled_in_time() -> None:
+    """Calls are not put into each other without end: compilers would take minutes, and all memory there is."""
+    assert not has_large_call_tree(tree(3))
+    assert has_large_call_tree(tree(7))
+    assert has_large_call_tree("void f(); " * 30_000)
+    chain = "".join(f"__device__ int f{i}(int x) {{ return f{i - 1}(x) + 1; }}\n" for i in range(1, 500))
+    assert not has_large_call_tree(f"__device__ int f0(int x) {{ return f0(x) + f499(x); }}\n{chain}")
+    Kernels(tree(14), {"top": "x: *fp32"})  # three to the thirteenth calls

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from podium.backend import Build, HostCompiler, ObjectCode, Options, Program, Target
 from podium.errors import CompileError, ToolchainError
 
+from podium_cpu.call_tree import has_large_call_tree
 from podium_cpu.debug_source import debug_flags, debug_metadata
 from podium_cpu.diagnostics import explain
 from podium_cpu.entries import EntryLines, entry_lines
@@ -154,7 +155,9 @@ def _unit(program: Program, lines: EntryLines) -> str:
 
 
 def _says_may_wait(source: str, program: Program) -> str:
-    return _MAY_WAIT.format(int(may_wait(source, (entry.name for entry in program.entries))))
+    # One that calls very much runs thread by thread as well.
+    waits = may_wait(source, (entry.name for entry in program.entries)) or has_large_call_tree(source)
+    return _MAY_WAIT.format(int(waits))
 
 
 def _own_integers(source: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["may_wait"]
+__all__ = ["functions_of", "may_wait"]
 
 # What makes a thread of a block wait for others, and the headers and macros that may hide it.
 _WAITS = re.compile(r"__(?:sync|shfl|any|all|ballot|match|reduce|activemask|nanosleep)|cooperative_groups")
@@ -35,7 +35,7 @@ def may_wait(text: str, names: Iterable[str]) -> bool:
         return False
     if len(text) > _MOST_CHARACTERS:
         return True
-    functions, rest = _functions(text)
+    functions, rest = functions_of(text)
     reached = set(_WORD.findall(rest)).union(*map(_WORD.findall, names))
     while True:
         found = [each for each in functions if _is_reached(each[0], reached)]
@@ -53,7 +53,7 @@ def _is_reached(head: str, reached: set[str]) -> bool:
     return "operator" in head or "~" in head or not reached.isdisjoint(called)
 
 
-def _functions(text: str) -> tuple[list[tuple[str, str]], str]:
+def functions_of(text: str) -> tuple[list[tuple[str, str]], str]:
     """Take a text apart into functions, each as head and body, and what stands outside of them."""
     functions: list[tuple[str, str]] = []
     rest: list[str] = []
