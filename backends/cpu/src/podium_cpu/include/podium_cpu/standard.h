@@ -28,6 +28,9 @@ constexpr auto lerp(A a, B b, T t) noexcept -> decltype(podium_cpu_lerp(a, b, t)
 #endif
 #include <stddef.h>
 #include <stdint.h>
+#ifndef __linux__
+#include <time.h>
+#endif
 
 #ifdef __THROW
 #define PODIUM_CPU_NOTHROW __THROW
@@ -44,7 +47,10 @@ void *memcpy(void *, const void *, size_t) PODIUM_CPU_NOTHROW;
 void *memmove(void *, const void *, size_t) PODIUM_CPU_NOTHROW;
 void *memset(void *, int, size_t) PODIUM_CPU_NOTHROW;
 int memcmp(const void *, const void *, size_t) PODIUM_CPU_NOTHROW;
-long clock() PODIUM_CPU_NOTHROW;
+#ifdef __linux__
+typedef long clock_t;
+clock_t clock() PODIUM_CPU_NOTHROW;
+#endif
 }
 
 #ifdef __APPLE__
