@@ -36,6 +36,7 @@ static uint32_t pool_size;       // how many have been started
 static job *open_jobs;
 static stream *streams;
 static uint64_t tickets;
+static uint32_t calls;  // rises with each thing that there is to do
 static thread_local int last_status;  // what this thread was given, and what there is to say of it
 static thread_local char last_detail[detail_bytes];
 
@@ -47,6 +48,33 @@ static uint32_t pool_threads() { return processors; }
 #endif
 
 static void *serve(void *);
+
+// Launches often come one close upon another, and to be woken takes longer than many of them. So a thread looks around
+// for a moment before it goes to sleep.
+static constexpr uint64_t awake_nanoseconds = 100000;
+
+template <class Condition>
+static void stay_awake(Condition is_over) {
+  const uint64_t end = nanoseconds(CLOCK_MONOTONIC) + awake_nanoseconds;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (is_over())
+        return;
+#ifdef __x86_64__
+      __builtin_ia32_pause();
+#endif
+    }
+  } while (nanoseconds(CLOCK_MONOTONIC) < end);
+}
+
+// Tell the threads that there is something to do; with the lock.
+static void call_threads(bool all) {
+  __atomic_store_n(&calls, calls + 1, __ATOMIC_RELAXED);
+  if (all)
+    pthread_cond_broadcast(&work);
+  else
+    pthread_cond_signal(&work);
+}
 
 // Start the pool's threads unless it has them; with the lock. Tell whether there is one.
 static bool ensure_pool() {
@@ -77,7 +105,7 @@ static bool share_out(job &j) {
     j.shared_out = true;
     j.below = open_jobs;
     open_jobs = &j;
-    pthread_cond_broadcast(&work);
+    call_threads(true);
   }
   pthread_mutex_unlock(&pool_lock);
   return possible;
@@ -160,6 +188,11 @@ static void run_job(job &j) {
         *each = j.below;
         break;
       }
+    if (j.others) {
+      pthread_mutex_unlock(&pool_lock);
+      stay_awake([&j] { return __atomic_load_n(&j.others, __ATOMIC_RELAXED) == 0; });
+      pthread_mutex_lock(&pool_lock);
+    }
     while (j.others)
       pthread_cond_wait(&done, &pool_lock);
     pthread_mutex_unlock(&pool_lock);
@@ -216,7 +249,7 @@ static void *serve(void *) {
   pthread_mutex_lock(&pool_lock);
   for (;;) {
     if (job *j = joinable()) {
-      ++j->others;
+      __atomic_store_n(&j->others, j->others + 1, __ATOMIC_RELAXED);
       pthread_mutex_unlock(&pool_lock);
       worker *w = current_worker();
       if (w)
@@ -224,16 +257,23 @@ static void *serve(void *) {
       else
         fail(*j, PODIUM_CPU_ERROR_OUT_OF_MEMORY, nullptr);
       pthread_mutex_lock(&pool_lock);
-      if (--j->others == 0)
+      __atomic_store_n(&j->others, j->others - 1, __ATOMIC_RELAXED);
+      if (j->others == 0)
         pthread_cond_broadcast(&done);
       continue;
     }
     stream *s = streams;
     while (s && (s->running || !s->first))
       s = s->next;
-    if (s)
+    if (s) {
       run_first(*s);
-    else
+      continue;
+    }
+    const uint32_t seen = calls;
+    pthread_mutex_unlock(&pool_lock);
+    stay_awake([seen] { return __atomic_load_n(&calls, __ATOMIC_RELAXED) != seen; });
+    pthread_mutex_lock(&pool_lock);
+    if (calls == seen)
       pthread_cond_wait(&work, &pool_lock);
   }
   return nullptr;
@@ -276,7 +316,7 @@ static int enqueue(const podium_cpu_launch *launch, void *const *parameters, con
     else
       s->first = r;
     s->last = r;
-    pthread_cond_signal(&work);
+    call_threads(false);
   }
   pthread_mutex_unlock(&pool_lock);
   if (!possible)
