@@ -270,8 +270,8 @@ def test_statuses_are_those_of_the_header() -> None:
     text = (Path(cpu_driver.__file__).parent / "include" / "podium_cpu_launch.h").read_text()
     found = {int(number): name for name, number in re.findall(r"(PODIUM_CPU_(?:SUCCESS|ERROR_\w+)) = (\d+)", text)}
     driver = cpu_driver.CpuDriver()
-    assert found == {number: driver.describe_status(number)[0] for number in range(10)}
-    assert all(driver.describe_status(number)[1] for number in range(10))
+    assert found == {number: driver.describe_status(number)[0] for number in range(len(found))}
+    assert all(driver.describe_status(number)[1] for number in found)
     assert "999" in driver.describe_status(999)[0]
 
 
