@@ -103,3 +103,19 @@ def test_what_is_not_seen_happens_all_the_same(source: str) -> None:
         out[:] = ints([-9] * COUNT)
         assert module(name, 1, COUNT, ints(range(0, 3 * COUNT, 3)), out) == SUCCESS
         assert out.tolist() == [expected(t) for t in range(COUNT)], name
+
+
+def test_a_default_argument_is_each_threads_own() -> None:
+    """A function that a kernel does nothing but call may have one that names the index."""
+    source = """
+    __device__ void turn(int *out, int me = threadIdx.x) {
+      __shared__ int s[64];
+      s[me] = me;
+      __syncthreads();
+      out[me] = s[(me + 1) % 64];
+    }
+    extern "C" __global__ void turns(int *out) { turn(out); }
+    """
+    out = zeros("i", COUNT)
+    assert Kernels(source, {"turns": "out: *i32"})("turns", 1, COUNT, out) == SUCCESS
+    assert out.tolist() == [(t + 1) % 64 for t in range(COUNT)]

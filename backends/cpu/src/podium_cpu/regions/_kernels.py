@@ -127,7 +127,8 @@ def _stand_ins(
     found: dict[Node, list[str]] = {}
     for name, node in functions:
         meets = any(word(each) in BARRIERS for each in find(_body(node), "identifier"))
-        if node in kernels or count[name] > 1 or not meets:
+        defaults = any(find(node, "optional_parameter_declaration"))  # which each thread computes for itself
+        if node in kernels or count[name] > 1 or not meets or defaults:
             continue
         callers = [
             other
