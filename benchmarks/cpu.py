@@ -9,8 +9,9 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from compiling import measure_compiling
 from cores import measure_cores
@@ -94,24 +95,31 @@ def measure_kernels(report: Report, names: Sequence[str], size: str, effort: Eff
         report.note(f"PoCL: {pocl.about}")
     except LookupError as reason:
         report.note(f"No figures of PoCL: {reason}.")
-    rows, figures, wrong, to_pocl = [], {}, [], []
-    for name in names:
-        example = WORKLOADS[name]
-        work = example.prepare(size_of(name, size))
-        ways = {PODIUM: ours(work.launches), OPENMP: openmp.of(name, work)}
-        if pocl is not None:
-            ways[POCL] = pocl.of(work.launches)
-        present = {way: call for way, call in ways.items() if call is not None}
-        errors = _errors(example, work, present)
-        wrong += [f"{name}, {way}: {error:.1e}" for way, error in errors.items() if not error <= example.tolerance]
-        times = take_turns(present, effort)
-        rows.append((name, work.shape, f"{errors[PODIUM]:.0e}", *_cells(times)))
-        figures[name] = {"shape": work.shape, "errors": errors, "times": times.figures()}
-        if POCL in times:
-            to_pocl.append(times.ratio(PODIUM, POCL).median)
-        _note_targets(report, name, times)
+    figures: dict[str, Any] = {}
+    wrong: list[str] = []
+    to_pocl: list[float] = []
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for name in names:
+            example = WORKLOADS[name]
+            work = example.prepare(size_of(name, size))
+            ways = {PODIUM: ours(work.launches), OPENMP: openmp.of(name, work)}
+            if pocl is not None:
+                ways[POCL] = pocl.of(work.launches)
+            present = {way: call for way, call in ways.items() if call is not None}
+            errors = _errors(example, work, present)
+            wrong.extend(
+                f"{name}, {way}: {error:.1e}" for way, error in errors.items() if not error <= example.tolerance
+            )
+            times = take_turns(present, effort)
+            figures[name] = {"shape": work.shape, "errors": errors, "times": times.figures()}
+            if POCL in times:
+                to_pocl.append(times.ratio(PODIUM, POCL).median)
+            _note_targets(report, name, times)
+            yield (name, work.shape, f"{errors[PODIUM]:.0e}", *_cells(times))
+
     columns = ("kernel", "size", "error", "podium (ms)", "OpenMP (ms)", "PoCL (ms)", "podium/OpenMP", "podium/PoCL")
-    report.table("Kernels", columns, rows, figures)
+    report.table("Kernels", columns, rows(), figures)
     report.note(
         "Times are the smallest. Ratios are medians of rounds, in each of which all were run in turn, with quartiles "
         "in parentheses."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,11 @@ class Report:
         """Print a paragraph."""
         print(f"\n{text}", flush=True)
 
-    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], figures: Any) -> None:
-        """Print a table, and keep figures under its title."""
-        print(f"\n### {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], figures: Any) -> None:
+        """Print a table, each row as soon as it is there, and keep figures under its title."""
+        print(f"\n### {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         for row in rows:
-            print(f"| {' | '.join(row)} |")
-        print(end="", flush=True)
+            print(f"| {' | '.join(row)} |", flush=True)
         self._results[title] = figures
 
     def target(self, what: str, limit: float, found: float, unit: str) -> None:
