@@ -318,6 +318,15 @@ def test_which_kernels_become_loops() -> None:
     assert {name: why for name, why in reasons(KERNELS).items() if why} == {}
 
 
+def test_which_sources_are_read() -> None:
+    """One with a barrier, or with a loop in strides of the grid, also where the stride has a name; others cost nothing."""
+    stride = "int threads = gridDim.x * blockDim.x; for (int i = threadIdx.x; i < n; i += threads) x[i] = 0;"
+    assert regions.may_have_regions(stride)
+    assert regions.may_have_regions("for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = 0;")
+    assert regions.may_have_regions("__syncthreads();")
+    assert not regions.may_have_regions("int i = blockIdx.x * blockDim.x; for (int k = 0; k < n; k += 2) x[i] += k;")
+
+
 STAY = {
     "warp functions": "int x = p[0]; __syncthreads(); p[1] = __shfl_sync(~0u, x, 0);",
     "a function that waits": "meet(p);",

@@ -33,11 +33,15 @@ _REFUSED = (
     "ERROR",
 )
 _STRIDE = re.compile(r"\bfor\b[^{}]*\+=\s*[^;{}]*(?:blockDim|gridDim)")
+_STEP = re.compile(r"\bfor\b[^{}]*\+=")
 
 
 def may_have_regions(source: str) -> bool:
     """Tell whether a text could have kernels that are quicker in regions."""
-    return "__syncthreads" in source or _STRIDE.search(source) is not None
+    if "__syncthreads" in source or _STRIDE.search(source):
+        return True
+    # The stride may be in a variable.
+    return "gridDim" in source and _STEP.search(source) is not None
 
 
 def rewrite_regions(text: str, *, independent: bool = False) -> tuple[str, dict[str, str]]:
