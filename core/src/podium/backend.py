@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol, final
 
+from podium._fork import ForkSafeLock
 from podium._launch_config import LaunchConfig
 from podium._launcher import Launcher
 from podium._object_code import ObjectCode
@@ -50,6 +51,7 @@ __all__ = [
     "Device",
     "Driver",
     "Entry",
+    "ForkSafeLock",
     "Function",
     "HostCompiler",
     "LaunchConfig",
@@ -139,7 +141,11 @@ class Driver(ABC):
     """Whether kernels reach ordinary host memory: then buffer-protocol objects are accepted as arrays."""
 
     fork_safe: ClassVar[bool] = False
-    """Whether the driver, once used, goes on working in a forked child. If not, launches there are refused."""
+    """Whether the driver, once used, goes on working in a forked child. If not, launches there are refused.
+
+    Locks of such a driver are instances of `ForkSafeLock`: a plain one may be held, at the fork, by a thread that the
+    child does not have.
+    """
 
     @classmethod
     @abstractmethod

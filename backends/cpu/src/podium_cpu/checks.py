@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from podium.backend import SharedLibrary
+from podium.backend import ForkSafeLock, SharedLibrary
 
 from podium_cpu.arena import arena
 from podium_cpu.findings import Finding
@@ -19,17 +18,7 @@ __all__ = ["Checks"]
 _FOUND = 10  # PODIUM_CPU_ERROR_SANITIZER
 
 # One launch at a time in the process: there is one place for what is found, and one of each shared variable.
-_turn = threading.RLock()
-
-
-def _renew_turn() -> None:
-    # Another thread may have had it at the fork, and that thread does not exist in the child.
-    global _turn
-    _turn = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_turn)
+_turn = ForkSafeLock()
 
 # The function that gives what was found: in the first library, whose runtime the others use.
 _find: Callable[[], int] | None = None

@@ -6,13 +6,13 @@ import ctypes
 import functools
 import itertools
 import os
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from podium.backend import (
     Device,
     Driver,
+    ForkSafeLock,
     Function,
     LaunchConfig,
     ObjectCode,
@@ -58,17 +58,7 @@ _STATUSES = {
 
 SANITIZER_STATUS = 10
 
-_lock = threading.Lock()
-
-
-def _renew_lock() -> None:
-    # Another thread may have held the lock at the fork, and that thread does not exist in the child.
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+_lock = ForkSafeLock()
 
 
 class _Launch(ctypes.Structure):

@@ -9,12 +9,11 @@ import atexit
 import ctypes
 import os
 import sys
-import threading
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from podium.backend import SharedLibrary
+from podium.backend import ForkSafeLock, SharedLibrary
 from podium.errors import SettingError
 
 from podium_cpu.processor import usable_processors
@@ -24,17 +23,7 @@ __all__ = ["detail", "keep_alive", "serve", "thread_count", "wait"]
 _NOT_READY = -1
 _SLICE = 100  # milliseconds after which a wait looks for signals, such as Ctrl-C
 
-_lock = threading.Lock()
-
-
-def _renew_lock() -> None:
-    # Another thread may have held the lock at the fork, and that thread does not exist in the child.
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+_lock = ForkSafeLock()
 
 
 def thread_count() -> int:
@@ -117,11 +106,11 @@ class _Runtime:
         with _lock:
             for stream in list(self._kept):
                 _, ended = self._tickets(stream)
-                entries = self._kept[stream]
+                entries = self._kept.get(stream, deque())
                 while entries and entries[0][0] <= ended:
                     freed.append(entries.popleft())
                 if not entries:
-                    del self._kept[stream]
+                    self._kept.pop(stream, None)
         freed.clear()  # outside of the lock, since this may run anything
 
     def _tickets(self, stream: int) -> tuple[int, int]:
