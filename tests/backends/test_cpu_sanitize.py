@@ -55,7 +55,7 @@ __global__ void fixed(float *data, int offset) {
   data[threadIdx.x] = tile[31 - threadIdx.x];
 }
 __global__ void turns(float *data, int times) {
-  __shared__ float tile[32];
+  static __shared__ float tile[32];
   float *mine = data + 32 * blockIdx.x + threadIdx.x;
   for (int i = 0; i < times; ++i) {
     tile[threadIdx.x] = *mine;

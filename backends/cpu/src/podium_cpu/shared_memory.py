@@ -73,7 +73,7 @@ def rewrite_shared(text: str, storage: str = "thread_local") -> str:
         if token.text == "{":
             scopes.append(_namespace(statement))
             if all(each.text != "extern" for each in statement):  # of a type that is defined in the same place
-                changes += _replace_word(statement, "__shared__", storage)
+                changes += _replace_storage(statement, storage)
             statement = []
         elif token.text == "}":
             if scopes:
@@ -85,7 +85,7 @@ def rewrite_shared(text: str, storage: str = "thread_local") -> str:
                 if "extern" in words:
                     changes += _rewrite_extern(text, statement, token, scopes, declared)
                 else:
-                    changes += _replace_word(statement, "__shared__", storage)
+                    changes += _replace_storage(statement, storage)
             statement = []
         else:
             statement.append(token)
@@ -165,6 +165,12 @@ def _declared_name(piece: list[_Token]) -> _Token | None:
 
 def _step(token: _Token) -> int:
     return (token.text in ("(", "[", "<")) - (token.text in (")", "]", ">"))
+
+
+def _replace_storage(statement: list[_Token], storage: str) -> list[tuple[int, int, str]]:
+    # What is static already is so once.
+    is_there = any(token.text == storage for token in statement)
+    return _replace_word(statement, "__shared__", "" if is_there else storage)
 
 
 def _replace_word(statement: list[_Token], word: str, replacement: str) -> list[tuple[int, int, str]]:
