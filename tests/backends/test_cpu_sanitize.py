@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -308,6 +309,23 @@ def test_launches_from_several_threads(module: podium.Module) -> None:
     for thread in threads:
         thread.join()
     assert all(f"which has {4 * length} bytes" in text for length, text in texts.items()) and len(texts) == 3
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_launches_in_a_forked_child(module: podium.Module) -> None:
+    """A child that is forked has the arena and what is found in it to itself."""
+    x = podium.asarray([0.0] * 8)
+    found(module["writes"][1, 9], x, 8)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            module["writes"][1, 8](x, 7)
+            text = found(module["writes"][1, 9], np.zeros(8, np.float32), 8)
+            status = 0 if "which has 32 bytes" in text and x.tolist() == [1.0] * 8 else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_each_sanitizer_alone(compiler: HostCompiler) -> None:

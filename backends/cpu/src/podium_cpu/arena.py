@@ -10,6 +10,7 @@ import bisect
 import ctypes
 import functools
 import mmap
+import os
 import platform
 import threading
 import weakref
@@ -105,6 +106,16 @@ class Arena:
 def arena() -> Arena:
     """Return the arena of this process. Raises `LoadError` if the address space for it cannot be had."""
     return Arena()
+
+
+def _renew_lock() -> None:
+    # Another thread may have held the lock at the fork, and that thread does not exist in the child.
+    if arena.cache_info().currsize:
+        arena()._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class ArenaBuffer:

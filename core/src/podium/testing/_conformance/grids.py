@@ -227,7 +227,7 @@ class Grids(Subject):
         Rows GRD-11.
         """
         kernel, config = self._nothing(), _FEATURES[feature]()
-        if feature in self.driver_class.features:
+        if feature in driver.features:
             kernel[config](1)
             assert driver.synchronize(driver.current_device()) == 0
             return
