@@ -68,7 +68,8 @@ class Writer:
             return [f"{random.choice(scope.variables)} {sign} {self.value(scope)};"]
         if form == "constant":
             name = self.name("c")
-            line = f"const unsigned {name} = {random.choice(scope.constants)} * 2 + threadIdx.x % 5;"
+            value = random.choice(["{} * 2 + threadIdx.x % 5", "t + {}", "n + threadIdx.x", "{} - 1 + (int)blockDim.x"])
+            line = f"const unsigned {name} = {value.format(random.choice(scope.constants))};"
             scope.constants.append(name)
             return [line]
         if form == "array":
@@ -147,7 +148,21 @@ def generate_kernel(seed: int, name: str) -> str:
     """
     writer, scope = Writer(seed), Scope()
     lines = [line for _ in range(writer.random.randint(3, 7)) for line in writer.statement(scope, 0, True)]
-    lines += [f"out[t] += {each};" for each in scope.variables]
+    guard = writer.random.choice(
+        ["t < n - 5", "(int)(threadIdx.x + 1) <= n - 4 && n > 6", "!(t >= n - 6)", "n - 5 > t + 1"]
+    )
+    ends = [f"out[t] += {each};" for each in scope.variables]
+    form = writer.random.randrange(4)
+    if form == 0:
+        lines += ["__syncthreads();", f"if (!({guard})) return;", *ends]
+    elif form == 1:
+        lines += ["__syncthreads();", "const int late = t + 1, other = late * 2;", f"if ({guard}) {{", *ends, "}"]
+        lines += ["__syncthreads();", "out[t] += other;"]
+    elif form == 2:
+        lines += ["__syncthreads();", "const int late = t + n;", "if (late >= 2 * n - 7 || t > 50) return;", *ends]
+        lines += ["out[t] += late;"]
+    else:
+        lines += ends
     body = "\n  ".join(lines)
     return (
         f'extern "C" __global__ void {name}(const unsigned *in, unsigned *out, int n) {{\n'

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, Strided, inner_pieces
+from podium_cpu.regions._rows import slope
 from podium_cpu.regions._syntax import called_name, declared_name, find, is_loop, same, word
 from podium_cpu.regions._variables import Unsupported, Variable, Variables
 
@@ -21,7 +21,6 @@ BARRIERS = ("__syncthreads", "__syncthreads_count", "__syncthreads_or", "__synct
 
 _INTEGERS = {"int", "long", "long long", "long int", "int32_t", "int64_t", "ptrdiff_t", "short"}
 UNSIGNED = {"unsigned", "unsigned int", "size_t", "uint32_t", "uint64_t", "unsigned long", "unsigned long long"}
-_WHOLE = {"const", "unsigned", "int", "long", "int32_t", "int64_t", "uint32_t", "uint64_t", "size_t", "ptrdiff_t"}
 _ONCE = (
     "alias_declaration",
     "type_definition",
@@ -70,21 +69,23 @@ class Plan:
         while True:
             statements = {node.id for node in self._uniform_statements(self.body)}
             wrong = {v for v in self.uniform if not self._stays_uniform(v, statements)}
-            wrong_again = {v for v in self.again if not self._pure(v.value)}
+            wrong_again = {v for v in self.again if not self.is_pure(v.value)}
             if not wrong and not wrong_again:
                 return
             self.uniform -= wrong
             self.again -= wrong_again
 
-    def _pure(self, node: Node | None) -> bool:
+    def is_pure(self, node: Node | None) -> bool:
+        """Tell whether an expression can be computed at any time, and as often as one likes."""
         return self.variables.is_uniform(node, self.uniform, self.again)
 
-    def _is_uniform(self, node: Node | None) -> bool:
+    def is_uniform(self, node: Node | None) -> bool:
+        """Tell whether an expression has one value for all threads of the block."""
         return self.variables.is_uniform(node, self.uniform)
 
     def _stays_uniform(self, variable: Variable, statements: set[int]) -> bool:
         declaration = variable.declaration
-        if declaration is not None and not (declaration.id in statements and self._is_uniform(variable.value)):
+        if declaration is not None and not (declaration.id in statements and self.is_uniform(variable.value)):
             return False
         for use in variable.uses:
             if use.kind == "change":
@@ -103,7 +104,7 @@ class Plan:
             return all(self._changes_uniform(child) for child in node.named_children)
         if node.type == "update_expression":
             target: Node | None = node.child_by_field_name("argument")
-        elif node.type == "assignment_expression" and self._is_uniform(node.child_by_field_name("right")):
+        elif node.type == "assignment_expression" and self.is_uniform(node.child_by_field_name("right")):
             target = node.child_by_field_name("left")
         else:
             return False
@@ -117,7 +118,7 @@ class Plan:
                 continue
             if statement.type == "compound_statement":
                 yield from self._uniform_statements(statement)
-            elif statement.type == "if_statement" and self._is_uniform(statement.child_by_field_name("condition")):
+            elif statement.type == "if_statement" and self.is_uniform(statement.child_by_field_name("condition")):
                 for name in ("consequence", "alternative"):
                     branch = statement.child_by_field_name(name)
                     if branch is not None:
@@ -132,7 +133,7 @@ class Plan:
                     yield from self._uniform_statements(body)
 
     def _has_uniform_header(self, loop: Node) -> bool:
-        if loop.type == "for_range_loop" or not self._is_uniform(loop.child_by_field_name("condition")):
+        if loop.type == "for_range_loop" or not self.is_uniform(loop.child_by_field_name("condition")):
             return False
         first, update = loop.child_by_field_name("initializer"), loop.child_by_field_name("update")
         if first is not None and first.type == "declaration":
@@ -151,7 +152,7 @@ class Plan:
             return True
         if node.type == "compound_statement":
             return any(self._comes_apart(each, uniform) for each in _statements(node))
-        if node.type == "if_statement" and uniform and self._is_uniform(node.child_by_field_name("condition")):
+        if node.type == "if_statement" and uniform and self.is_uniform(node.child_by_field_name("condition")):
             jumps = ("return_statement", "break_statement", "continue_statement")
             if any(find(node, *jumps, within=("lambda_expression",))):
                 return True
@@ -235,7 +236,7 @@ class Plan:
         other = node.child_by_field_name("alternative")
         if condition is None or then is None or any(find(condition, "declaration", "init_statement")):
             raise Unsupported("an if declares a variable")
-        alike = uniform and self._is_uniform(condition)
+        alike = uniform and self.is_uniform(condition)
         if not alike and other is not None and _meets(self, then) and _meets(self, other):
             raise Unsupported("threads may meet at one barrier or the other")
         if any(word(child) == "constexpr" for child in node.children) and not alike:
@@ -283,13 +284,13 @@ class Plan:
             and update.type == "assignment_expression"
             and word(update.child_by_field_name("operator")) == "+="
             and self._is_name(update.child_by_field_name("left"), variable)
-            and self._is_uniform(step)
+            and self.is_uniform(step)
             and condition.type == "binary_expression"
             and word(condition.child_by_field_name("operator")) in ("<", "<=")
             and self._is_name(condition.child_by_field_name("left"), variable)
-            and self._is_uniform(condition.child_by_field_name("right"))
-            and self._pure(variable.value)
-            and not self._is_uniform(variable.value)
+            and self.is_uniform(condition.child_by_field_name("right"))
+            and self.is_pure(variable.value)
+            and not self.is_uniform(variable.value)
             and sum(use.kind != "read" for use in variable.uses) == 1
             and not any(find(body, "return_statement", within=("lambda_expression",)))
             and not any(call.id in self._barriers for call in find(body, "call_expression"))
@@ -299,39 +300,8 @@ class Plan:
         if not fine or step is None:
             return None
         region = self._region([node]) if apart else Region([node])
-        is_row = self._slope(variable.value) == 1
+        is_row = slope(self, variable.value) == 1
         return Strided(node, variable, kind, variable.value, is_row, condition, step, body, region)
-
-    def _slope(self, node: Node | None) -> int | None:
-        """Tell by how much a pure expression grows from one thread to the next along x; None if it is not known."""
-        if node is None or self._is_uniform(node):
-            return None if node is None else 0
-        operator = word(node.child_by_field_name("operator"))
-        if node.type == "field_expression" and word(node.child_by_field_name("argument")) == "threadIdx":
-            return int(word(node.child_by_field_name("field")) == "x")
-        if node.type == "identifier":
-            variable = self.variables.at.get(node.start_byte)
-            if variable is None or variable.declaration is None or variable.declarator is None:
-                return None
-            if variable.is_pointer or not _type(variable.declaration) <= _WHOLE:
-                return None
-            return self._slope(variable.value)
-        if node.type == "cast_expression" and set(word(node.child_by_field_name("type")).split()) <= _WHOLE:
-            return self._slope(node.child_by_field_name("value"))
-        if node.type == "call_expression" and called_name(node) == "static_cast":
-            arguments = node.child_by_field_name("arguments")
-            whole = set(re.findall(r"\w+", word(node.child_by_field_name("function")))) - {"static_cast"} <= _WHOLE
-            return self._slope(arguments.named_children[0]) if arguments is not None and whole else None
-        if node.type not in ("binary_expression", "parenthesized_expression", "unary_expression"):
-            return None
-        slopes = [self._slope(child) for child in node.named_children]
-        if None in slopes:
-            return None
-        if not any(slopes):
-            return 0
-        if node.type == "parenthesized_expression" or (operator == "-" and len(slopes) == 2 and slopes[1] == 0):
-            return slopes[0]
-        return sum(slope for slope in slopes if slope) if operator == "+" and len(slopes) == 2 else None
 
     def _is_name(self, node: Node | None, variable: Variable) -> bool:
         return node is not None and node.type == "identifier" and self.variables.at.get(node.start_byte) is variable
@@ -357,12 +327,6 @@ def _names(declaration: Node) -> Iterator[Node]:
             yield name
         else:
             yield from find(declarator, "identifier", within=("argument_list",))
-
-
-def _type(declaration: Node) -> set[str]:
-    first = declaration.children_by_field_name("declarator")[0]
-    words = (child for child in declaration.children if child.end_byte <= first.start_byte)
-    return set(" ".join(map(word, words)).split())
 
 
 def _is_positive(step: Node) -> bool:

@@ -110,16 +110,21 @@ class Storage:
         wanted = {v for v in self._uses[region] if not self.is_home(v, region)}
         if only is not None:
             wanted &= {v for start, v in self._plan.variables.at.items() if only.start_byte <= start < only.end_byte}
-        while True:
-            more = {
-                v
-                for each in wanted & self._again
-                if each.value is not None
-                for start, v in self._plan.variables.at.items()
-                if each.value.start_byte <= start < each.value.end_byte
-            }
-            if more <= wanted:
-                break
-            wanted |= more
+        for variable in wanted & self._again:
+            wanted |= set(self.needed(variable.value))
         kept = (v for v in wanted if v in self.slots or (v in self._again and not self.is_home(v, region)))
         return sorted(kept, key=lambda v: v.start)
+
+    def needed(self, node: Node | None) -> list[Variable]:
+        """Return the variables that are to be computed again for a pure expression, in their order."""
+        found: set[Variable] = set()
+        nodes = [node]
+        while nodes:
+            node = nodes.pop()
+            if node is None:
+                continue
+            at = self._plan.variables.at.items()
+            more = {v for start, v in at if node.start_byte <= start < node.end_byte} & self._again - found
+            found |= more
+            nodes += [each.value for each in more]
+        return sorted(found, key=lambda v: v.start)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, Strided
-from podium_cpu.regions._plan import UNSIGNED, Plan
-from podium_cpu.regions._storage import Storage
-from podium_cpu.regions._syntax import Source, called_name, find, word
-from podium_cpu.regions._variables import PURE, Unsupported, Variable
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from podium_cpu.regions._plan import UNSIGNED
+from podium_cpu.regions._region_text import ALL_THREADS, ROWS, RegionWriter
+from podium_cpu.regions._syntax import called_name
+from podium_cpu.regions._variables import Unsupported
 
 __all__ = ["Writer"]
 
@@ -25,44 +20,10 @@ _BEGIN = (
     " const dim3 blockDim(podium_nx, podium_ny, podium_nz), gridDim(::gridDim.x, ::gridDim.y, ::gridDim.z);"
     " (void)blockDim; (void)gridDim;"
 )
-_ROWS = (
-    "for (unsigned podium_z = 0; podium_z < podium_nz; ++podium_z)"
-    " for (unsigned podium_y = 0; podium_y < podium_ny; ++podium_y) {"
-    " const size_t podium_row = (podium_z * podium_ny + podium_y) * podium_nx; (void)podium_row;"
-)
-_THREADS = (
-    " for (unsigned podium_x = 0; podium_x < podium_end; ++podium_x) {"
-    " const uint3 threadIdx = {podium_x, podium_y, podium_z}; (void)threadIdx;"
-    " const size_t podium_t = podium_row + podium_x; (void)podium_t;"
-)
-_ALL = _THREADS.replace("podium_end", "podium_nx")
-_NUMBERS = re.compile(
-    r"(?:(?:const|unsigned|signed|bool|char|short|int|long|float|double|size_t|u?int(?:8|16|32|64)_t)\s*)+"
-)
 
 
-class Writer:
+class Writer(RegionWriter):
     """Writes the body of one function from its plan."""
-
-    def __init__(self, source: Source, plan: Plan, *, independent: bool, global_index: bool) -> None:
-        self._source = source
-        self._plan = plan
-        self._independent = independent  # whether compilers may be told that threads do not meet in memory
-        self._global_index = global_index  # whether functions of the source look at the thread's index
-        self._out: list[str] = []
-        self._masks: list[str] = []
-        self._count = 0
-        self._returns = any(
-            any(find(node, "return_statement", within=("lambda_expression",)))
-            for region in plan.regions
-            for node in region.nodes
-        )
-        if self._returns:
-            self._masks.append("podium_live")
-        self._storage = Storage(plan)
-        self._slots = self._storage.slots
-
-    # ---- pieces ----
 
     def write(self) -> str:
         """Return the text of the whole body, braces included."""
@@ -74,16 +35,10 @@ class Writer:
         for variable, number in self._slots.items():
             if variable.declaration is None:
                 self._put(f" podium_regions::slots<decltype({variable.name})> podium_s{number};")
-                self._put(f" {_ROWS}{_ALL} podium_s{number}.data[podium_t] = {variable.name}; }} }}")
+                self._put(f" {ROWS}{ALL_THREADS} podium_s{number}.data[podium_t] = {variable.name}; }} }}")
         self._sequence(self._plan.pieces)
         self._put(self._source.marker(body.end_byte - 1) + "}")
         return "".join(self._out)
-
-    def _put(self, text: str) -> None:
-        self._out.append(text)
-
-    def _copy(self, start: int, end: int) -> None:
-        self._put(self._source.marker(start) + self._source.text(start, end))
 
     def _sequence(self, pieces: Sequence[Piece]) -> None:
         for piece in pieces:
@@ -156,7 +111,7 @@ class Writer:
         self._put(f" {{ unsigned char {mask}[1024]; unsigned {mask}_n = 1; (void){mask}_n;")
         if piece.first is not None:
             self._region(piece.first)
-        self._put(f" {_ROWS}{_ALL} {mask}[podium_t] = {self._condition() or 'true'}; }} }}")
+        self._put(f" {ROWS}{ALL_THREADS} {mask}[podium_t] = {self._condition() or 'true'}; }} }}")
         self._put(" for (;;) {")
         self._masks.append(mask)
         if node.type != "do_statement":
@@ -196,7 +151,7 @@ class Writer:
         self._put(f"){once}; }};")
         if piece.is_row:
             # The threads of a row have numbers that follow each other: those in front stay, and the others have left.
-            self._put(f" {_ROWS} {piece.type} podium_first; {{ const uint3 threadIdx = {{0, podium_y, podium_z}};")
+            self._put(f" {ROWS} {piece.type} podium_first; {{ const uint3 threadIdx = {{0, podium_y, podium_z}};")
             self._put(" (void)threadIdx;")
             self._bind(piece.region, piece.start)
             self._put(" podium_first = ")
@@ -207,7 +162,9 @@ class Writer:
             self._put("podium_first, podium_nx, podium_in); podium_any |= podium_end;")
             self._open(piece.region, rows="", end="podium_end")
             self._bind(piece.region)
-            self._put(f" const {piece.type} {piece.variable.name} = podium_first + {piece.type}(podium_x); {{")
+            self._put(
+                f" const {piece.type} {piece.variable.name} = podium_first + static_cast<{piece.type}>(podium_x); {{"
+            )
         else:
             self._open(piece.region)
             self._bind(piece.region)
@@ -244,147 +201,3 @@ class Writer:
         if piece.result is not None:
             ends = {"__syncthreads_count": "", "__syncthreads_or": " != 0", "__syncthreads_and": " == 0"}
             self._region(piece.result, {piece.call.start_byte: (piece.call.end_byte, f"int({votes}{ends[name]})")})
-
-    # ---- regions ----
-
-    def _mask(self) -> str:
-        self._count += 1
-        return f"podium_m{self._count}"
-
-    def _condition(self) -> str:
-        if not self._masks:
-            return ""
-        mask = self._masks[-1]
-        return f"podium_all || {mask}[podium_t]" if mask == "podium_live" else f"{mask}[podium_t]"
-
-    def _open(self, region: Region, masked: bool = True, rows: str = _ROWS, end: str = "podium_nx") -> None:
-        self._put(f" {rows}")
-        if self._independent and self._is_independent(region):
-            self._put("\n#pragma GCC ivdep\n")
-        self._put(_THREADS.replace("podium_end", end))
-        if self._global_index or self._asserts(region):
-            self._put(" ::threadIdx.x = podium_x, ::threadIdx.y = podium_y, ::threadIdx.z = podium_z;")
-        if masked:
-            self._put(f" if ({self._condition()}) {{" if self._masks else " {")
-
-    def _close(self) -> None:
-        self._put(" } } }")
-
-    @staticmethod
-    def _asserts(region: Region) -> bool:
-        return any(word(name) == "podium_cpu" for node in region.nodes for name in find(node, "namespace_identifier"))
-
-    def _is_independent(self, region: Region) -> bool:
-        """Tell whether all that a region touches is registers and memory in which its threads do not meet."""
-        for variable, uses in self._storage.used(region).items():
-            if (variable.dimensions and not variable.lasting) or any(u.kind in ("argument", "address") for u in uses):
-                return False
-        for node in region.nodes:
-            if any(not PURE.fullmatch(called_name(call)) for call in find(node, "call_expression")):
-                return False
-            if any(find(node, "lambda_expression", "switch_statement", "return_statement")):
-                return False
-            for declaration in find(node, "declaration"):
-                kind = " ".join(word(c) for c in declaration.children if "declarator" not in c.type and c.is_named)
-                if not _NUMBERS.fullmatch(kind) or any(find(declaration, "array_declarator", "reference_declarator")):
-                    return False
-        return True
-
-    def _region(self, region: Region, changes: dict[int, tuple[int, str]] | None = None) -> None:
-        """Write a loop over the threads that runs statements; some parts of their text may be replaced."""
-        for variable in self._slots:
-            if self._storage.is_home(variable, region):
-                self._declare_slots(variable)
-        self._open(region)
-        self._bind(region)
-        self._put(" {")
-        replaced = dict(changes or {})
-        label = f"podium_next_{region.number}"
-        leaves = False
-        for node in region.nodes:
-            for each in find(node, "return_statement", within=("lambda_expression",)):
-                if each.named_children:
-                    raise Unsupported("it returns a value")
-                leaves = True
-                clear = " = ".join(f"{mask}[podium_t]" for mask in self._masks)
-                text = f"{{ {clear} = 0; podium_all = false; goto {label}; }}"
-                replaced[each.start_byte] = (each.end_byte, text)
-        for node in region.nodes:
-            self._statement(node, replaced)
-        self._store(region)
-        self._put(" }")
-        if leaves:
-            self._put(f" {label}:;")
-        self._close()
-
-    def _declare(self, declaration: Node, declarators: Sequence[Node]) -> None:
-        """Write some of the variables of a declaration."""
-        first = declaration.children_by_field_name("declarator")[0]
-        kind = self._flat(declaration.start_byte, first.start_byte)
-        self._put(" ")
-        for declarator in declarators:
-            self._put(f"{kind} {self._flat(declarator.start_byte, declarator.end_byte)}; ")
-
-    def _statement(self, node: Node, replaced: dict[int, tuple[int, str]]) -> None:
-        if node.type == "declaration":
-            declarators = node.children_by_field_name("declarator")
-            own = [each for each in declarators if not self._plan.is_declared_once(each)]
-            if own != declarators:
-                self._put(self._source.marker(node.start_byte))
-                self._declare(node, own)
-                return
-        position = node.start_byte
-        self._put(self._source.marker(position))
-        for start in sorted(replaced):
-            if node.start_byte <= start < node.end_byte:
-                end, text = replaced[start]
-                self._put(self._source.text(position, start) + text)
-                position = end
-        self._put(self._source.text(position, node.end_byte))
-        if not node.type.endswith(("statement", "declaration", "loop")) and node.type != "preproc_call":
-            self._put(";")
-
-    def _declare_slots(self, variable: Variable) -> None:
-        number, declaration, declarator = self._slots[variable], variable.declaration, variable.declarator
-        if declaration is None or declarator is None:
-            raise Unsupported(f"{variable.name} has no declaration")
-        first = declaration.children_by_field_name("declarator")[0]
-        if declarator.type == "init_declarator":
-            declarator = declarator.child_by_field_name("declarator") or declarator
-        kind = self._flat(declaration.start_byte, first.start_byte)
-        before = self._flat(declarator.start_byte, variable.start)
-        after = self._flat(variable.start + len(variable.name.encode()), declarator.end_byte)
-        self._put(f" typedef {kind} {before}podium_t{number}{after};")
-        self._put(f" podium_regions::slots<podium_t{number}> podium_s{number};")
-
-    def _flat(self, start: int, end: int) -> str:
-        return " ".join(self._source.plain[start:end].decode("utf-8", "surrogateescape").split())
-
-    def _bind(self, region: Region, only: Node | None = None) -> None:
-        """Declare the variables that a region, or only a part of it, uses and another one declares."""
-        for variable in self._storage.foreign(region, only):
-            if variable in self._slots:
-                self._bind_slot(variable)
-            elif variable.declaration is not None and variable.declarator is not None:
-                self._declare(variable.declaration, [variable.declarator])
-                self._put(f"(void){variable.name};")
-
-    def _bind_slot(self, variable: Variable) -> None:
-        number = self._slots[variable]
-        data = f"podium_s{number}.data[podium_t]"
-        kind = f"decltype({variable.name})" if variable.declaration is None else f"podium_t{number}"
-        if variable.declaration is None:
-            kind = f"typename podium_regions::bare<{kind}>::type"
-            self._put(f" {kind} podium_p{number} = {data}, &{variable.name} = podium_p{number};")
-        else:
-            self._put(f" {kind} {'&' if variable.dimensions else ''}{variable.name} = {data}; (void){variable.name};")
-
-    def _store(self, region: Region) -> None:
-        """Keep what a region has changed."""
-        for variable, number in self._slots.items():
-            if not self._storage.is_written(variable, region):
-                continue
-            if not variable.dimensions:
-                self._put(f" podium_s{number}.data[podium_t] = {variable.name};")
-            elif self._storage.is_home(variable, region):
-                self._put(f" podium_regions::keep(podium_s{number}.data[podium_t], {variable.name});")

@@ -42,7 +42,7 @@ static inline void keep(T (&to)[n], const T (&from)[n]) {
 template <class T, class Predicate>
 static inline uint32_t reach(T first, uint32_t count, const Predicate &is_in) {
   if (is_in(T(first + T(count - 1))))
-    return count;
+    return count & 2047;
   uint32_t low = 0, high = count - 1;
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
@@ -51,7 +51,7 @@ static inline uint32_t reach(T first, uint32_t count, const Predicate &is_in) {
     else
       high = middle;
   }
-  return low;
+  return low & 2047;  // as small as a compiler wants to know it
 }
 
 // Called at a barrier that threads come to on ways of their own: all that have not returned must be there.
