@@ -64,6 +64,8 @@ def test_kernels_from_text_can_be_read(tmp_path: Path) -> None:
         printed = debug(command, tmp_path)
         assert "3\t    x[0] = mine;\n$1 = 42\n" in printed, printed
         shutil.rmtree(next(tmp_path.glob("podium-sources-*")))
+    debug("python program.py", tmp_path)
+    assert list(tmp_path.glob("podium-sources-*")) == []
 
 
 def test_the_folder_for_sources_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import stat
 import tempfile
@@ -29,7 +30,10 @@ def debug_metadata(program: Program) -> dict[str, Any]:
 
 
 def write_source(metadata: Mapping[str, Any]) -> None:
-    """Write the text of a kernel that comes from no file to where its debug information says; do without if in vain."""
+    """Write the text of a kernel that comes from no file to where its debug information says, until the process ends.
+
+    Where that cannot be done, a debugger shows no lines.
+    """
     path = metadata.get("source_path")
     if path is None or os.path.exists(path):
         return
@@ -45,6 +49,14 @@ def write_source(metadata: Mapping[str, Any]) -> None:
         with open(private, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(metadata["source"])
         os.replace(private, path)
+        atexit.register(_remove, path, os.getpid())
+
+
+def _remove(path: str, owner: int) -> None:
+    if os.getpid() == owner:
+        with suppress(OSError):
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))  # if it is empty
 
 
 def _path(program: Program) -> str:
