@@ -24,7 +24,8 @@ class Classes:
 
     `names` are all of them, `built` those that run code of their own when an object begins or ends. `operators` says
     that an operator or a conversion is defined, `mutating` that one may change what it is applied to, `holders` that an
-    object may keep a reference to what it is made from.
+    object may keep a reference to what it is made from. `keepers` have members that may be addresses, and `places`
+    may tell the address of a member of theirs: one that is an array, or by a function.
     """
 
     names: frozenset[str]
@@ -32,6 +33,8 @@ class Classes:
     operators: bool
     mutating: bool
     holders: bool
+    keepers: frozenset[str]
+    places: frozenset[str]
 
 
 def read_classes(root: Node) -> Classes:
@@ -64,7 +67,34 @@ def read_classes(root: Node) -> Classes:
         if each.type == "operator_cast" or word(each).removeprefix("operator").strip() not in _PLAIN_TO_SEE
     ]
     mutating = any(map(_may_change, operators))
-    return Classes(frozenset(bodies), frozenset(built), bool(operators), mutating, holders)
+    keepers = {key for key, parts in bodies.items() if any(map(_may_keep, parts))}
+    places = {key for key, parts in bodies.items() if any(map(_is_place, parts))}
+    for some in (keepers, places):
+        _spread(root, bodies, some)
+    return Classes(
+        frozenset(bodies), frozenset(built), bool(operators), mutating, holders, frozenset(keepers), frozenset(places)
+    )
+
+
+def _may_keep(body: Node) -> bool:
+    fields = [each for each in _members(body) if each.type == "field_declaration"]
+    return body.prev_named_sibling is not None and (
+        body.prev_named_sibling.type == "base_class_clause"
+        or any(
+            any(find(field, "pointer_declarator", "reference_declarator", within=("function_declarator",)))
+            for field in fields
+        )
+    )
+
+
+def _is_place(body: Node) -> bool:
+    if body.prev_named_sibling is not None and body.prev_named_sibling.type == "base_class_clause":
+        return True
+    return any(find(body, "array_declarator", "this", "pointer_expression")) or any(
+        any(find(member, "reference_declarator", "pointer_declarator", within=("parameter_list", "compound_statement")))
+        and any(find(member, "function_declarator", within=("compound_statement",)))
+        for member in _members(body)
+    )
 
 
 def _members(body: Node) -> Iterator[Node]:

@@ -215,9 +215,13 @@ def _facts(source: Source) -> Facts:
     for declaration in find(source.root, "declaration", "field_declaration", within=("function_definition",)):
         words = {word(child) for child in declaration.children}
         plain = is_number(word(declaration.child_by_field_name("type"))) or not classes.operators
-        if words & {"const", "constexpr"} and plain:
-            continue
-        names = map(declared_name, declaration.children_by_field_name("declarator"))
+        fixed = bool(words & {"const", "constexpr"}) and plain
+        names = (
+            declared_name(each)
+            for each in declaration.children_by_field_name("declarator")
+            # What such a pointer or reference leads to is const, and itself it is not.
+            if not fixed or ("constexpr" not in words and any(find(each, "pointer_declarator", "reference_declarator")))
+        )
         changing.update(word(each) for each in names if each is not None)
     return Facts(parameters, frozenset(changing), classes)
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, Strided, inner_pieces
-from podium_cpu.regions._rows import slope
+from podium_cpu.regions._rows import rises, slope
 from podium_cpu.regions._syntax import called_name, declared_name, find, is_loop, same, word
 from podium_cpu.regions._variables import Unsupported, Variable, Variables
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["BARRIERS", "UNSIGNED", "Plan"]
+__all__ = ["BARRIERS", "Plan"]
 
 BARRIERS = ("__syncthreads", "__syncthreads_count", "__syncthreads_or", "__syncthreads_and")
 
 _INTEGERS = {"int", "long", "long long", "long int", "int32_t", "int64_t", "ptrdiff_t", "short"}
-UNSIGNED = {"unsigned", "unsigned int", "size_t", "uint32_t", "uint64_t", "unsigned long", "unsigned long long"}
+_UNSIGNED = {"unsigned", "unsigned int", "size_t", "uint32_t", "uint64_t", "unsigned long", "unsigned long long"}
 _ONCE = (
     "alias_declaration",
     "type_definition",
@@ -280,7 +280,7 @@ class Plan:
         kind = " ".join(word(child) for child in first.children if child.type not in ("init_declarator", ";"))
         step = update.child_by_field_name("right")
         fine = (
-            (kind in _INTEGERS or (kind in UNSIGNED and step is not None and _is_positive(step)))
+            (kind in _INTEGERS or (kind in _UNSIGNED and step is not None and _is_positive(step)))
             and update.type == "assignment_expression"
             and word(update.child_by_field_name("operator")) == "+="
             and self._is_name(update.child_by_field_name("left"), variable)
@@ -300,7 +300,8 @@ class Plan:
         if not fine or step is None:
             return None
         region = self._region([node]) if apart else Region([node])
-        is_row = slope(self, variable.value) == 1
+        # An int takes every number that begins below zero for what it is; in others it could be a great one.
+        is_row = slope(self, variable.value) == 1 and (kind in ("int", "int32_t") or rises(self, variable.value))
         return Strided(node, variable, kind, variable.value, is_row, condition, step, body, region)
 
     def _is_name(self, node: Node | None, variable: Variable) -> bool:

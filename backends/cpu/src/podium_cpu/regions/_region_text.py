@@ -111,12 +111,12 @@ class RegionWriter:
 
     def _guard(self, found: Guard) -> None:
         """Find how many threads of each row a condition holds for."""
-        self._put(" const auto podium_front = [&](const unsigned podium_x) -> bool {")
+        self._put(" const auto podium_front = [&](const unsigned podium_x, unsigned) -> bool {")
         self._put(" const uint3 threadIdx = {podium_x, podium_y, podium_z}; (void)threadIdx;")
         self._again(found.condition)
         self._put(f" return {'!' if found.leaves else ''}")
         self._copy(found.condition.start_byte, found.condition.end_byte)
-        self._put("; }; const unsigned podium_end = podium_regions::reach(0u, podium_nx, podium_front);")
+        self._put("; }; const unsigned podium_end = podium_regions::reach(0u, 0u, podium_nx, podium_front);")
 
     @staticmethod
     def _asserts(region: Region) -> bool:
@@ -179,6 +179,9 @@ class RegionWriter:
         if leaves:
             self._put(f" {label}:;")
         self._close()
+        if leaves and region is not self._last:
+            # What the block does once is not done for nobody, and its loops end.
+            self._put(" if (!podium_regions::any(podium_live, podium_nx * podium_ny * podium_nz)) return;")
 
     def _declare(self, declaration: Node, declarators: Sequence[Node]) -> None:
         """Write some of the variables of a declaration."""

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from podium_cpu.regions._plan import Plan
 
-__all__ = ["Guard", "follows", "guard", "slope"]
+__all__ = ["Guard", "follows", "guard", "rises", "slope"]
 
 _WHOLE = {"const", "unsigned", "int", "long", "int32_t", "int64_t", "uint32_t", "uint64_t", "size_t", "ptrdiff_t"}
+_INDICES = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -63,6 +64,24 @@ def slope(plan: Plan, node: Node | None) -> int | None:
     return sum(each for each in slopes if each) if operator == "+" and len(slopes) == 2 else None
 
 
+def rises(plan: Plan, node: Node | None) -> bool:
+    """Tell whether an expression is made of indices, sizes and positive numbers, by sums and products.
+
+    Others may lie below zero at the front of a row. As unsigned numbers, they would be great there and small behind.
+    """
+    if node is None:
+        return False
+    variable = plan.variables.at.get(node.start_byte) if node.type == "identifier" else None
+    if variable is not None:
+        return variable.is_fixed and not variable.bound and _type(variable) <= _WHOLE and rises(plan, variable.value)
+    if node.type in ("cast_expression", "call_expression"):  # to a whole number, since it has a slope
+        return rises(plan, node.child_by_field_name("value" if node.type == "cast_expression" else "arguments"))
+    if node.type in ("binary_expression", "parenthesized_expression", "argument_list"):
+        operator = word(node.child_by_field_name("operator")) or "+"
+        return operator in ("+", "*") and all(rises(plan, child) for child in node.named_children)
+    return node.type == "number_literal" or word(node).partition(".")[0] in _INDICES
+
+
 def follows(plan: Plan, variable: Variable) -> str:
     """Return the type of a variable that is one more for each next thread of a row, as if by counting; else nothing."""
     declarator, value = variable.declarator, variable.value
@@ -71,7 +90,8 @@ def follows(plan: Plan, variable: Variable) -> str:
     if value.type in ("initializer_list", "argument_list", "field_expression") or not _type(variable) <= _WHOLE:
         return ""
     kind = " ".join(each for each in _words(variable) if each != "const")
-    return kind if not variable.is_pointer and slope(plan, value) == 1 else ""
+    fine = kind in ("int", "int32_t", "unsigned", "unsigned int", "uint32_t") or rises(plan, value)
+    return kind if fine and not variable.is_pointer and slope(plan, value) == 1 else ""
 
 
 def guard(plan: Plan, region: Region, is_last: bool) -> Guard | None:
@@ -113,7 +133,10 @@ def _is_front(plan: Plan, node: Node, negated: bool) -> bool:
     if operator in ("&&", "||"):
         return all(_is_front(plan, child, negated) for child in node.named_children)
     sign = _NEGATED.get(operator, "") if negated else operator
-    left, right = slope(plan, node.child_by_field_name("left")), slope(plan, node.child_by_field_name("right"))
+    sides = (node.child_by_field_name("left"), node.child_by_field_name("right"))
+    left, right = (slope(plan, side) for side in sides)
+    if any(slope(plan, side) and not rises(plan, side) for side in sides):
+        return False
     if sign in ("<", "<="):
         return left in (0, 1) and right == 0
     return sign in (">", ">=") and left == 0 and right in (0, 1)

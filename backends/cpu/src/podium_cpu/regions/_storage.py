@@ -81,14 +81,30 @@ class Storage:
 
     def _check_pointers(self, region: Region) -> None:
         """Refuse what may keep the address of a variable that is somewhere else in the next region."""
-        keeps = any(v.is_pointer and self.is_written(v, region) for v in self.slots)
+        classes = self._plan.variables.facts.classes
+        keeps = any(self._may_keep(v) and self.is_written(v, region) for v in self.slots)
         for variable, uses in self._uses[region].items():
-            if variable.lasting:
+            if variable.lasting or variable in self._plan.uniform:
                 continue
-            far = variable in self.slots and any(use.kind == "address" for use in uses)
-            near = any(use.kind == "address" or (use.kind == "argument" and variable.dimensions) for use in uses)
+            addresses = [use for use in uses if use.kind == "address"]
+            far = (variable in self.slots and bool(addresses)) or any(map(self._is_stored, addresses))
+            near = any(use.kind in ("address", "argument") for use in uses) or variable.is_of(classes.places)
             if far or (near and keeps):
                 raise Unsupported(f"a pointer to {variable.name} may outlive a region")
+
+    def _is_stored(self, use: Use) -> bool:
+        """Tell whether an address is written to memory, or to a member of something."""
+        node = self._plan.body.descendant_for_byte_range(use.start, use.start + 1)
+        while node is not None and node.type != "assignment_expression":
+            node = None if node.type.endswith("statement") else node.parent
+        target = None if node is None else node.child_by_field_name("left")
+        return (
+            target is not None and target.type != "identifier" and not target.start_byte <= use.start < target.end_byte
+        )
+
+    def _may_keep(self, variable: Variable) -> bool:
+        pointer = variable.declarator is not None and any(find(variable.declarator, "pointer_declarator"))
+        return pointer or variable.is_of(self._plan.variables.facts.classes.keepers)
 
     def is_written(self, variable: Variable, region: Region) -> bool:
         """Tell whether a region declares a variable, or may change it."""

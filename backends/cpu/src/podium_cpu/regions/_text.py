@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, Strided
-from podium_cpu.regions._plan import UNSIGNED
 from podium_cpu.regions._region_text import ALL_THREADS, ROWS, RegionWriter
 from podium_cpu.regions._syntax import called_name
 from podium_cpu.regions._variables import Unsupported
@@ -142,13 +141,13 @@ class Writer(RegionWriter):
         """Have all threads take each turn of a loop together, next to each other in memory."""
         self._put(f" {{ unsigned podium_any = 1; const {piece.type} podium_step = ")
         self._copy(piece.step.start_byte, piece.step.end_byte)
-        self._put(f"; for ({piece.type} podium_u = 0; podium_any; podium_u += podium_step) {{ podium_any = 0;")
-        # Unsigned numbers begin again past their end, where their thread has left the loop before.
-        once = " && podium_i >= podium_u" if piece.type in UNSIGNED else ""
-        self._put(f" const auto podium_in = [&](const {piece.type} podium_i) -> bool {{ const {piece.type} ")
-        self._put(f"{piece.variable.name} = podium_i; return (")
+        self._put(f"; for ({piece.type} podium_u = 0; podium_any;")
+        self._put(" podium_u = podium_regions::later(podium_u, podium_step)) { podium_any = 0;")
+        # Numbers begin again past their end, where their thread has left the loop before.
+        self._put(f" const auto podium_in = [&](const {piece.type} podium_i, const {piece.type} podium_start) -> bool")
+        self._put(f" {{ const {piece.type} {piece.variable.name} = podium_i; return (")
         self._copy(piece.condition.start_byte, piece.condition.end_byte)
-        self._put(f"){once}; }};")
+        self._put(") && podium_i >= podium_start; };")
         if piece.is_row:
             # The threads of a row have numbers that follow each other: those in front stay, and the others have left.
             self._put(f" {ROWS} {piece.type} podium_first; {{ const uint3 threadIdx = {{0, podium_y, podium_z}};")
@@ -156,10 +155,9 @@ class Writer(RegionWriter):
             self._bind(piece.region, piece.start)
             self._put(" podium_first = ")
             self._copy(piece.start.start_byte, piece.start.end_byte)
-            self._put(
-                f"; }} podium_first += podium_u; const unsigned podium_end = podium_regions::reach<{piece.type}>("
-            )
-            self._put("podium_first, podium_nx, podium_in); podium_any |= podium_end;")
+            self._put(f"; }} const unsigned podium_end = podium_regions::reach<{piece.type}>(")
+            self._put("podium_first, podium_u, podium_nx, podium_in); podium_any |= podium_end;")
+            self._put(" podium_first = podium_regions::later(podium_first, podium_u);")
             self._open(piece.region, rows="", end="podium_end")
             self._bind(piece.region)
             self._put(
@@ -168,9 +166,10 @@ class Writer(RegionWriter):
         else:
             self._open(piece.region)
             self._bind(piece.region)
-            self._put(f" const {piece.type} {piece.variable.name} = podium_u + (")
+            self._put(f" const {piece.type} podium_start = (")
             self._copy(piece.start.start_byte, piece.start.end_byte)
-            self._put(f"); const unsigned podium_is_in = podium_in({piece.variable.name});")
+            self._put(f"), {piece.variable.name} = podium_regions::later<{piece.type}>(podium_start, podium_u);")
+            self._put(f" const unsigned podium_is_in = podium_in({piece.variable.name}, podium_start);")
             self._put(" podium_any |= podium_is_in; if (podium_is_in) {")
         self._copy(piece.body.start_byte, piece.body.end_byte)
         self._put(" }")

@@ -94,6 +94,10 @@ class Variable:
         """Whether it is declared as a pointer."""
         return self.declarator is not None and self.dimensions == 0 and any(find(self.declarator, "pointer_declarator"))
 
+    def is_of(self, classes: frozenset[str]) -> bool:
+        """Tell whether it is an object of one of some classes, or of a library's, which may be anything."""
+        return not self.is_pointer and (self.type in classes or "::" in self.type)
+
     @property
     def type(self) -> str:
         """The name of its type, without the arguments of a template; nothing if it has none."""
@@ -292,6 +296,8 @@ class Variables:
             return "argument"
         if function is not None and function.type == "primitive_type":
             return "read"
+        if function is not None and function.start_byte in self.at:
+            return "argument"  # of a variable that is called, perhaps by the name of a function
         if name in self.facts.parameters:
             position = next(i for i, each in enumerate(arguments.named_children) if same(each, here))
             return "read" if all(_is_value(each, position) for each in self.facts.parameters[name]) else "argument"
@@ -332,7 +338,8 @@ class Variables:
         if kind == "call_expression":
             function, name = node.child_by_field_name("function"), called_name(node)
             fine = function is not None and (function.type == "primitive_type" or name in _CASTS)
-            if not fine and (name in self.facts.parameters or not PURE.fullmatch(name)):
+            own = name in self.facts.parameters or (function is not None and function.start_byte in self.at)
+            if not fine and (own or not PURE.fullmatch(name)):
                 return False
             return self.is_uniform(node.child_by_field_name("arguments"), uniform, pure)
         if kind == "cast_expression":
@@ -368,4 +375,6 @@ def _is_value(parameters: list[Node], position: int) -> bool:
     declarator = parameter.child_by_field_name("declarator")
     if declarator is None or not any(find(declarator, "reference_declarator")):
         return True
-    return any(word(child) == "const" for child in parameter.children)
+    # In const int *&p, only what it points to is const.
+    pointer = any(find(declarator, "pointer_declarator"))
+    return not pointer and any(word(child) == "const" for child in parameter.children)

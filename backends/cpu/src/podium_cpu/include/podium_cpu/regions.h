@@ -38,15 +38,27 @@ static inline void keep(T (&to)[n], const T (&from)[n]) {
   memcpy(static_cast<void *>(to), from, sizeof(to));
 }
 
-// How many of the numbers from `first` on are in, which those are that stand in front of all others.
+// Whether any thread is left of a block.
+static inline bool any(const unsigned char *live, size_t threads) { return __builtin_memchr(live, 1, threads); }
+
+// A sum that begins again past the end of its type.
+template <class T>
+static inline T later(T start, T distance) {
+  return sizeof(T) > 4 ? T(uint64_t(start) + uint64_t(distance)) : T(uint32_t(start) + uint32_t(distance));
+}
+
+// How many of the numbers from `first` on are in once they have gone a distance, which those are that stand in front of
+// all others.
 template <class T, class Predicate>
-static inline uint32_t reach(T first, uint32_t count, const Predicate &is_in) {
-  if (is_in(T(first + T(count - 1))))
+static inline uint32_t reach(T first, T distance, uint32_t count, const Predicate &is_in) {
+  const T last = later(first, T(count - 1));
+  if (is_in(later(last, distance), last))
     return count & 2047;
   uint32_t low = 0, high = count - 1;
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
-    if (is_in(T(first + T(middle))))
+    const T start = later(first, T(middle));
+    if (is_in(later(start, distance), start))
       low = middle + 1;
     else
       high = middle;
