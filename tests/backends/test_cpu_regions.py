@@ -227,6 +227,23 @@ template <class T> __global__ void templated_call(T *data, int n) {
   __shared__ T s[1024];
   sum_of_block(data, n - 1, s);
 }
+extern "C" __global__ void halo(int *data, int n) {
+  __shared__ int tile[24][40];
+  const int left = blockIdx.x * 8 - 2, t = threadIdx.x;
+  int sum = 0, turns = 0;
+  for (int y = threadIdx.y; y < 24; y += blockDim.y)
+    for (int x = t; x < 40; x += blockDim.x) {
+      const int from = left + x + y * 7;
+      tile[y][x] = from >= 0 && from < n ? data[from] : 1;
+      ++turns;
+    }
+  __syncthreads();
+  if (threadIdx.x % 5 == 4 && data[0] > 500) return;
+  for (unsigned y = threadIdx.y; y < 12; y += blockDim.y) sum += tile[y][(t + 1) % 40] * (int)y;
+  for (int y = threadIdx.y + 2 * threadIdx.z; y < 20; y += blockDim.y) { int k = y; sum += tile[k][t % 40]; }
+  __syncthreads();
+  data[(t + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % n] = sum + turns;
+}
 extern "C" __global__ void nested(int *data, int n) {
   __shared__ int s[1024];
   int t = threadIdx.x, x = data[t % n];
@@ -250,7 +267,7 @@ extern "C" __global__ void nested(int *data, int n) {
 
 ENTRIES = dict.fromkeys(
     "reverse tree shadows divergent_loops early_returns branches votes structures strided uniform_changes globals_change "
-    "planes nested templated<int,3> calls_only templated_call<int>".split(),
+    "planes nested templated<int,3> calls_only templated_call<int> halo".split(),
     "data: *i32, n: i32",
 )
 ENTRIES["parameters_change"] = "data: *i32, n: i32, scale: fp32"

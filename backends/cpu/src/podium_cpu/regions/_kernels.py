@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from podium_cpu.regions._classes import read_classes
-from podium_cpu.regions._pieces import Barrier, Strided, all_pieces
+from podium_cpu.regions._pieces import Barrier, RowLoop, Strided, all_pieces
 from podium_cpu.regions._plan import BARRIERS, Plan
 from podium_cpu.regions._syntax import NAMES, Source, called_name, declared_name, find, word
 from podium_cpu.regions._text import Writer
@@ -112,7 +112,7 @@ def _rewrite(source: Source, node: Node, facts: Facts, waiting: frozenset[str], 
             raise Unsupported("it takes the address of threadIdx")
     plan = Plan(body, Variables(node, body, facts))
     pieces = list(all_pieces(plan.pieces))
-    if not any(isinstance(piece, (Barrier, Strided)) for piece in pieces):
+    if not any(isinstance(piece, (Barrier, RowLoop, Strided)) for piece in pieces):
         raise Unsupported("nothing in it is quicker in regions")
     inside = sum(isinstance(piece, Barrier) for piece in pieces)
     if inside != sum(1 for name in find(body, "identifier") if word(name) in BARRIERS):

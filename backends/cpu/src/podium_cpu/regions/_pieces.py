@@ -11,7 +11,19 @@ if TYPE_CHECKING:
 
     from podium_cpu.regions._variables import Variable
 
-__all__ = ["Barrier", "Block", "Branch", "Loop", "Once", "Piece", "Region", "Strided", "all_pieces", "inner_pieces"]
+__all__ = [
+    "Barrier",
+    "Block",
+    "Branch",
+    "Loop",
+    "Once",
+    "Piece",
+    "Region",
+    "RowLoop",
+    "Strided",
+    "all_pieces",
+    "inner_pieces",
+]
 
 
 @dataclass(eq=False)
@@ -87,7 +99,18 @@ class Strided:
     region: Region
 
 
-Piece = Region | Once | Barrier | Block | Branch | Loop | Strided
+@dataclass(eq=False)
+class RowLoop:
+    """A loop that goes the same way for all threads of a row; around another one, or around what each thread does."""
+
+    node: Node
+    first: Node
+    body: Node
+    inner: Strided | None
+    region: Region
+
+
+Piece = RowLoop | Region | Once | Barrier | Block | Branch | Loop | Strided
 
 
 def inner_pieces(piece: Piece) -> list[Piece]:

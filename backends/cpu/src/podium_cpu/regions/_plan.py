@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, Strided, inner_pieces
+from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, RowLoop, Strided, inner_pieces
 from podium_cpu.regions._rows import rises, slope
 from podium_cpu.regions._syntax import called_name, declared_name, find, is_loop, same, word
 from podium_cpu.regions._variables import Unsupported, Variable, Variables
@@ -159,7 +159,7 @@ class Plan:
             branches = (node.child_by_field_name("consequence"), node.child_by_field_name("alternative"))
             inner = [each for branch in branches if branch is not None for each in _statements(branch)]
             return any(self._comes_apart(each, uniform) for each in inner)
-        return self._strided(node) is not None
+        return self._strided(node) is not None or self._row_loop(node) is not None
 
     def _region(self, nodes: list[Node]) -> Region:
         region = Region(nodes, len(self.regions))
@@ -201,7 +201,7 @@ class Plan:
             return Block(node, self._sequence(node, uniform))
         if node.type == "if_statement":
             return self._branch(node, uniform)
-        return self._strided(node, True) or self._loop(node, uniform)
+        return self._row_loop(node, True) or self._strided(node, True) or self._loop(node, uniform)
 
     def is_declared_once(self, declarator: Node) -> bool:
         """Tell whether a declarator declares a variable that the block has once."""
@@ -303,6 +303,19 @@ class Plan:
         # An int takes every number that begins below zero for what it is; in others it could be a great one.
         is_row = slope(self, variable.value) == 1 and (kind in ("int", "int32_t") or rises(self, variable.value))
         return Strided(node, variable, kind, variable.value, is_row, condition, step, body, region)
+
+    def _row_loop(self, node: Node, apart: bool = False) -> RowLoop | None:
+        """Read ``for (int y = threadIdx.y; y < n; y += blockDim.y)`` and its like, around a loop along x perhaps."""
+        outer = self._strided(node)
+        if outer is None or slope(self, outer.start) != 0:
+            return None
+        statements = _statements(outer.body)
+        inner = self._strided(statements[0]) if len(statements) == 1 else None
+        if inner is not None and not inner.is_row:
+            inner = None
+        region = self._region([node]) if apart else Region([node])
+        first = node.child_by_field_name("initializer")
+        return None if first is None else RowLoop(node, first, outer.body, inner, region)
 
     def _is_name(self, node: Node | None, variable: Variable) -> bool:
         return node is not None and node.type == "identifier" and self.variables.at.get(node.start_byte) is variable

@@ -29,7 +29,9 @@ class Storage:
         self._homes: dict[Variable, Region | None] = {}
         self.slots: dict[Variable, int] = {}
         once = {v for v in plan.variables.all if v.lasting or v in plan.uniform}
-        once |= {piece.variable for piece in all_pieces(plan.pieces) if isinstance(piece, Strided)}
+        for piece in all_pieces(plan.pieces):
+            if isinstance(piece, Strided):
+                once.add(piece.variable)
         self._again = plan.again - once
         for variable in plan.variables.all:
             self._settle(variable, variable in once)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, Strided
+from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, RowLoop, Strided
 from podium_cpu.regions._region_text import ALL_THREADS, ROWS, RegionWriter
 from podium_cpu.regions._syntax import called_name
 from podium_cpu.regions._variables import Unsupported
@@ -58,6 +58,8 @@ class Writer(RegionWriter):
                 self._branch(piece)
             elif isinstance(piece, Strided):
                 self._strided(piece)
+            elif isinstance(piece, RowLoop):
+                self._row_loop(piece)
             else:
                 self._loop(piece)
 
@@ -139,30 +141,16 @@ class Writer(RegionWriter):
 
     def _strided(self, piece: Strided) -> None:
         """Have all threads take each turn of a loop together, next to each other in memory."""
-        self._put(f" {{ unsigned podium_any = 1; const {piece.type} podium_step = ")
-        self._copy(piece.step.start_byte, piece.step.end_byte)
-        self._put(f"; for ({piece.type} podium_u = 0; podium_any;")
-        self._put(" podium_u = podium_regions::later(podium_u, podium_step)) { podium_any = 0;")
-        # Numbers begin again past their end, where their thread has left the loop before.
-        self._put(f" const auto podium_in = [&](const {piece.type} podium_i, const {piece.type} podium_start) -> bool")
-        self._put(f" {{ const {piece.type} {piece.variable.name} = podium_i; return (")
-        self._copy(piece.condition.start_byte, piece.condition.end_byte)
-        self._put(") && podium_i >= podium_start; };")
+        self._put(" { unsigned podium_any = 1;")
+        self._turns(piece)
+        self._put(" for (; podium_any; podium_u = podium_regions::later(podium_u, podium_step)) { podium_any = 0;")
         if piece.is_row:
-            # The threads of a row have numbers that follow each other: those in front stay, and the others have left.
-            self._put(f" {ROWS} {piece.type} podium_first; {{ const uint3 threadIdx = {{0, podium_y, podium_z}};")
-            self._put(" (void)threadIdx;")
-            self._bind(piece.region, piece.start)
-            self._put(" podium_first = ")
-            self._copy(piece.start.start_byte, piece.start.end_byte)
-            self._put(f"; }} const unsigned podium_end = podium_regions::reach<{piece.type}>(")
-            self._put("podium_first, podium_u, podium_nx, podium_in); podium_any |= podium_end;")
-            self._put(" podium_first = podium_regions::later(podium_first, podium_u);")
+            self._put(f" {ROWS}")
+            self._front(piece, piece.region)
+            self._put(" podium_any |= podium_end;")
             self._open(piece.region, rows="", end="podium_end")
             self._bind(piece.region)
-            self._put(
-                f" const {piece.type} {piece.variable.name} = podium_first + static_cast<{piece.type}>(podium_x); {{"
-            )
+            self._place(piece)
         else:
             self._open(piece.region)
             self._bind(piece.region)
@@ -176,6 +164,58 @@ class Writer(RegionWriter):
         self._store(piece.region)
         self._close()
         self._put(" } }")
+
+    def _row_loop(self, piece: RowLoop) -> None:
+        """Run a loop once for each row, with the threads of the row inside of it."""
+        self._put(f" {ROWS} {{ const uint3 threadIdx = {{0u, podium_y, podium_z}}; (void)threadIdx;")
+        self._again(piece.first)
+        self._copy(piece.node.start_byte, piece.body.start_byte)
+        self._put(" {")
+        if piece.inner is None:
+            self._open(piece.region, rows="")
+            self._bind(piece.region)
+            self._put(" {")
+            self._copy(piece.body.start_byte, piece.body.end_byte)
+        else:
+            self._turns(piece.inner)
+            self._put(" for (;; podium_u = podium_regions::later(podium_u, podium_step)) {")
+            self._front(piece.inner, piece.region)
+            self._put(" if (podium_end == 0) break;")
+            self._open(piece.region, rows="", end="podium_end")
+            self._bind(piece.region)
+            self._place(piece.inner)
+            self._copy(piece.inner.body.start_byte, piece.inner.body.end_byte)
+        self._put(" }")
+        self._store(piece.region)
+        self._put(" } }")
+        if piece.inner is not None:
+            self._put(" }")
+        self._put(" } } }")
+
+    def _turns(self, piece: Strided) -> None:
+        """Declare how far a strided loop has come, its step, and its condition."""
+        self._put(f" {piece.type} podium_u = 0; const {piece.type} podium_step = ")
+        self._copy(piece.step.start_byte, piece.step.end_byte)
+        self._put(f"; const auto podium_in = [&](const {piece.type} podium_i, const {piece.type} podium_start) -> bool")
+        self._put(f" {{ const {piece.type} {piece.variable.name} = podium_i; return (")
+        self._copy(piece.condition.start_byte, piece.condition.end_byte)
+        # Numbers begin again past their end, where their thread has left the loop before.
+        self._put(") && podium_i >= podium_start; };")
+
+    def _front(self, piece: Strided, region: Region) -> None:
+        """Find how many threads of a row are still in a strided loop: their numbers follow each other."""
+        self._put(f" {piece.type} podium_first; {{")
+        self._put(" const uint3 threadIdx = {0u, podium_y, podium_z}; (void)threadIdx;")
+        self._bind(region, piece.start)
+        self._put(" podium_first = ")
+        self._copy(piece.start.start_byte, piece.start.end_byte)
+        self._put(f"; }} const unsigned podium_end = podium_regions::reach<{piece.type}>(")
+        self._put("podium_first, podium_u, podium_nx, podium_in);")
+        self._put(" podium_first = podium_regions::later(podium_first, podium_u);")
+
+    def _place(self, piece: Strided) -> None:
+        index = f"podium_first + static_cast<{piece.type}>(podium_x)"
+        self._put(f" const {piece.type} {piece.variable.name} = {index}; {{")
 
     def _barrier(self, piece: Barrier) -> None:
         name = called_name(piece.call)
