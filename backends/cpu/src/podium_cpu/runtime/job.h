@@ -124,7 +124,7 @@ static uint64_t claim_shared(job &j, uint64_t threads, uint64_t *first) {
 }
 
 static uint32_t pool_threads();   // in pool.h
-static bool share_out(job &j);
+static bool share_out(job &j, uint32_t threads);
 
 // The owner runs alone at first, since waking another thread takes longer than many a launch, and looks at the clock.
 static uint64_t claim_alone(job &j, uint64_t *first) {
@@ -133,7 +133,10 @@ static uint64_t claim_alone(job &j, uint64_t *first) {
   if (j.next) {
     const uint64_t past = nanoseconds(CLOCK_MONOTONIC) - j.start;
     const double each = double(past ? past : 1) / double(j.next);
-    if (each * double(left) > double(share_nanoseconds) && pool_threads() > 1 && share_out(j))
+    // To wake a thread costs the one that does it some microseconds as well, so no more are woken than have work.
+    const double useful = each * double(left) / double(share_nanoseconds);
+    const uint32_t others = pool_threads() - 1;
+    if (useful > 1 && others && share_out(j, useful < others ? uint32_t(useful) : others))
       return claim_shared(j, pool_threads(), first);
     count = uint64_t(double(piece_nanoseconds) / each);
   } else if (j.blocks > 1) {

@@ -68,12 +68,13 @@ static void stay_awake(Condition is_over) {
 }
 
 // Tell the threads that there is something to do; with the lock.
-static void call_threads(bool all) {
+static void call_threads(uint32_t count) {
   __atomic_store_n(&calls, calls + 1, __ATOMIC_RELAXED);
-  if (all)
+  if (count >= pool_size)
     pthread_cond_broadcast(&work);
   else
-    pthread_cond_signal(&work);
+    for (; count; --count)
+      pthread_cond_signal(&work);
 }
 
 // Start the pool's threads unless it has them; with the lock. Tell whether there is one.
@@ -97,15 +98,15 @@ static bool ensure_pool() {
   return pool_size > 0;
 }
 
-// Let the pool's threads join in a job. False if there are none.
-static bool share_out(job &j) {
+// Let the pool's threads join in a job, and wake some. False if there are none.
+static bool share_out(job &j, uint32_t threads) {
   pthread_mutex_lock(&pool_lock);
   const bool possible = ensure_pool();
   if (possible) {
     j.shared_out = true;
     j.below = open_jobs;
     open_jobs = &j;
-    call_threads(true);
+    call_threads(threads + 1 < processors ? threads : pool_size);
   }
   pthread_mutex_unlock(&pool_lock);
   return possible;
@@ -316,7 +317,7 @@ static int enqueue(const podium_cpu_launch *launch, void *const *parameters, con
     else
       s->first = r;
     s->last = r;
-    call_threads(false);
+    call_threads(1);
   }
   pthread_mutex_unlock(&pool_lock);
   if (!possible)
