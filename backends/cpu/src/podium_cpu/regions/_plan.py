@@ -289,6 +289,10 @@ class Plan:
             and word(condition.child_by_field_name("operator")) in ("<", "<=")
             and self._is_name(condition.child_by_field_name("left"), variable)
             and self.is_uniform(condition.child_by_field_name("right"))
+            # A number below zero has left the loop by an unsigned bound, and would come back after a step.
+            and (
+                kind in _UNSIGNED or rises(self, variable.value) or self._is_int(condition.child_by_field_name("right"))
+            )
             and self.is_pure(variable.value)
             and not self.is_uniform(variable.value)
             and sum(use.kind != "read" for use in variable.uses) == 1
@@ -316,6 +320,13 @@ class Plan:
         region = self._region([node]) if apart else Region([node])
         first = node.child_by_field_name("initializer")
         return None if first is None else RowLoop(node, first, outer.body, inner, region)
+
+    def _is_int(self, node: Node | None) -> bool:
+        """Tell whether a number is surely signed."""
+        variable = None if node is None else self.variables.at.get(node.start_byte)
+        if node is None or node.type not in ("identifier", "number_literal"):
+            return False
+        return variable.type in _INTEGERS if variable is not None else word(node).isdecimal()
 
     def _is_name(self, node: Node | None, variable: Variable) -> bool:
         return node is not None and node.type == "identifier" and self.variables.at.get(node.start_byte) is variable
