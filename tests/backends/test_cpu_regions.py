@@ -9,8 +9,9 @@ import pytest
 from cpu_kernels import BARRIER, SUCCESS, Kernels, cpu_driver, host_compiler, ints
 from generated_kernels import generate_kernel
 
+import podium
 from podium.backend import Entry, HostCompiler, Options, Program, Signature
-from podium.errors import CompileError
+from podium.errors import CompileError, LaunchError
 
 cpu_compiler = pytest.importorskip("podium_cpu.compiler", reason="the CPU backend is not installed")
 regions = pytest.importorskip("podium_cpu.regions", reason="the CPU backend is not installed")
@@ -446,3 +447,17 @@ template <int TILE> __global__ void matmul(const float *a, const float *b, float
     assert kernels("matmul<16>", (3, 3), (16, 16), a, b, c, n) == SUCCESS
     expected = [sum(a[i * n + k] * b[k * n + j] for k in range(n)) for i in range(n) for j in range(n)]
     assert c.tolist() == expected
+
+
+def test_a_wait_that_nobody_saw_is_an_error() -> None:
+    """A thread that waits in a kernel that runs a whole block in one call is told of, since no other could come."""
+    source = """
+    __global__ void unseen(int *p) {
+      podium_regions::whole_block = true;  // as the first line of a kernel that was rewritten
+      __syncthreads();
+      p[0] = 1;
+    }"""
+    kernel = podium.kernel(source, defines={"PODIUM_CPU_FIBERS": ""})
+    with podium.use("cpu"), pytest.raises(LaunchError, match="PODIUM_CPU_FIBERS") as caught:
+        kernel[1, 4](podium.asarray([0]))
+    assert caught.value.status_name == "PODIUM_CPU_ERROR_BARRIER"

@@ -49,7 +49,7 @@ static inline void __nanosleep(unsigned int) {
   podium_cpu_runtime->yield(self.b, self.linear);
 }
 
-[[noreturn]] static inline void __trap() { podium_cpu::stop(PODIUM_CPU_ERROR_TRAP); }
+[[noreturn]] static inline void __trap() { podium_cpu::stop(PODIUM_CPU_ERROR_TRAP, nullptr); }
 
 namespace podium_cpu {
 

@@ -15,6 +15,12 @@ static thread_local dim3 blockDim;
 static thread_local dim3 gridDim;
 static constexpr int warpSize = 32;
 
+namespace podium_regions {
+
+static thread_local bool whole_block;  // set by a kernel that runs all threads of its block in one call
+
+}
+
 namespace podium_cpu {
 
 static thread_local block *here;    // the block that runs
@@ -30,6 +36,8 @@ static inline uint32_t linear_thread() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
+[[noreturn]] static inline __attribute__((noinline)) void stop(int status, const char *detail);
+
 // A thread about to do what may let others run; afterwards its index is its own again.
 struct waiting_thread {
   block &b;
@@ -37,6 +45,10 @@ struct waiting_thread {
 
   waiting_thread()
       : b(*here), linear(linear_thread()), x(alone(threadIdx.x)), y(alone(threadIdx.y)), z(alone(threadIdx.z)) {
+    if (podium_regions::whole_block)
+      stop(PODIUM_CPU_ERROR_BARRIER,
+           "a thread waits in a function that the kernel's text does not show it to call, in a kernel that was rewritten "
+           "to loops; the word PODIUM_CPU_FIBERS in the source or among its defines keeps it as it is");
     if (!switched) {
       switched = true;
       podium_cpu_runtime->begin_waiting(b, linear);
@@ -50,7 +62,7 @@ struct waiting_thread {
 };
 
 // End the launch from wherever it is. The stacks of the block are abandoned as they are.
-[[noreturn]] static inline __attribute__((noinline)) void stop(int status, const char *detail = nullptr) {
+[[noreturn]] static inline __attribute__((noinline)) void stop(int status, const char *detail) {
   podium_cpu_runtime->stop(*here, status, detail);
   __builtin_unreachable();
 }

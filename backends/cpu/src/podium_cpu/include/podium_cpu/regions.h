@@ -7,8 +7,6 @@
 
 namespace podium_regions {
 
-static thread_local bool whole_block;  // set by a kernel that runs all threads of its block in one call
-
 template <class T>
 struct bare {
   typedef T type;
