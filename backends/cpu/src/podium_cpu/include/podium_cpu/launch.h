@@ -36,7 +36,11 @@ static inline uint32_t linear_thread() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
-[[noreturn]] static inline __attribute__((noinline)) void stop(int status, const char *detail);
+// End the launch from wherever it is. The stacks of the block are abandoned as they are.
+[[noreturn]] static inline __attribute__((noinline)) void stop(int status, const char *detail) {
+  podium_cpu_runtime->stop(*here, status, detail);
+  __builtin_unreachable();
+}
 
 // A thread about to do what may let others run; afterwards its index is its own again.
 struct waiting_thread {
@@ -60,12 +64,6 @@ struct waiting_thread {
     threadIdx.z = z;
   }
 };
-
-// End the launch from wherever it is. The stacks of the block are abandoned as they are.
-[[noreturn]] static inline __attribute__((noinline)) void stop(int status, const char *detail) {
-  podium_cpu_runtime->stop(*here, status, detail);
-  __builtin_unreachable();
-}
 
 static inline void where(uint32_t place[6]) {
   place[0] = alone(blockIdx.x);
