@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -667,3 +668,22 @@ def test_buffers_are_private_to_a_process(driver: cpu.CpuDriver) -> None:
     assert os.waitpid(child, 0)[1] == 0
     driver.copy(seen.buffer_info()[0], buffer.ptr, 8, 0)
     assert seen.tobytes() == bytes(8)
+
+
+def test_the_toolchain_has_a_new_name_when_the_rewriting_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CAC-14: code that an older rewriting made is not found in the cache by a newer one of the same version."""
+    toolchain = pytest.importorskip("podium_cpu.toolchain", reason="the CPU backend is not installed")
+    folder = tmp_path / "podium_cpu"
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(os.path.dirname(toolchain.__file__), folder, ignore=ignore)
+    for name, path in (("_FOLDER", folder), ("INCLUDE", folder / "include"), ("RUNTIME", folder / "runtime")):
+        monkeypatch.setattr(toolchain, name, str(path))
+    digest = toolchain.headers_digest.__wrapped__
+    digests = [digest(), digest()]
+    for part in ("compiler.py", "regions/_plan.py", "include/podium_cpu/entry.h"):
+        with open(folder / part, "a", encoding="utf-8") as file:
+            file.write("\n")
+        digests.append(digest())
+    assert digests[0] == digests[1] and len(set(digests)) == 4
