@@ -687,3 +687,23 @@ def test_the_toolchain_has_a_new_name_when_the_rewriting_changes(
             file.write("\n")
         digests.append(digest())
     assert digests[0] == digests[1] and len(set(digests)) == 4
+
+
+def test_code_for_exactly_one_processor_is_compiled_again_on_another(
+    compiler: HostCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CAC-21: what -march=native made elsewhere is not run from a shared cache, but compiled again."""
+    source = 'extern "C" __global__ void native_code(float *a) { a[threadIdx.x] += 2.5f; }'
+    monkeypatch.setattr(cpu, "processor_identity", lambda: "another processor")
+    monkeypatch.setattr(cpu_compiler, "processor_identity", lambda: "another processor")
+    with podium.use("cpu"):
+        newer = podium.kernel(source, flags=["-march=native"])
+        newer.warm_up()
+        code = newer.compile()
+        monkeypatch.undo()
+        with pytest.raises(LoadError, match=r"=native for another processor.*compile it again"):
+            cpu.CpuDriver().load(code, "native_code", 0)
+        x = array.array("f", [1.0] * 4)
+        podium.kernel(source, flags=["-march=native"])[1, 4](x)
+    assert x.tolist() == [3.5] * 4
+    assert "processor" not in podium.kernel(source).compile(driver=cpu.CpuDriver()).metadata

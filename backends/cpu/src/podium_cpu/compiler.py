@@ -18,7 +18,7 @@ from podium_cpu.call_tree import has_large_call_tree
 from podium_cpu.debug_source import debug_flags, debug_metadata
 from podium_cpu.diagnostics import explain
 from podium_cpu.entries import EntryLines, entry_lines
-from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known
+from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known, processor_identity
 from podium_cpu.refusals import may_have_assembly, refuse_assembly
 from podium_cpu.regions import may_have_regions, rewrite_regions
 from podium_cpu.runtime_object import RuntimeObject
@@ -99,7 +99,7 @@ def compile_program(program: Program, target: Target, sanitizers: Sanitizers = N
         target=target,
         entries=program.entries,
         symbols=lines.symbols,
-        metadata=debug_metadata(program) if debugged else {},
+        metadata={**(debug_metadata(program) if debugged else {}), **_native_metadata(flags, compiler)},
         log=built.log,
         variables=program.variables,
     )
@@ -317,6 +317,12 @@ def _link_flags(options: Options) -> list[str]:
         if not any(flag.startswith("-fsanitize") for flag in options.flags):
             flags.append("-Wl,-z,defs")
     return flags
+
+
+def _native_metadata(flags: list[str], compiler: HostCompiler) -> dict[str, str]:
+    """Name the processor, if the user's flags or compiler make code for exactly the one that is here."""
+    native = any(re.fullmatch(r"-m\w+=native", word) for word in (*flags, *compiler.identity.split()))
+    return {"processor": processor_identity()} if native else {}
 
 
 def _arch_flags(arch: str, compiler: HostCompiler) -> list[str]:

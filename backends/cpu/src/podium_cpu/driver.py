@@ -26,7 +26,7 @@ from podium.errors import LoadError
 from podium_cpu import runtime
 from podium_cpu.launcher import CpuLauncher
 from podium_cpu.memory import HostBuffer
-from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_name
+from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_identity, processor_name
 
 if TYPE_CHECKING:
     from podium.backend import Buffer
@@ -161,6 +161,12 @@ class CpuDriver(Driver):
         if code.target.backend != self.name or not can_run(code.target.arch):
             raise LoadError(
                 f"{name} was built for {code.target}, and this machine runs {self.default_target()}: compile it again",
+                kernel=name,
+                backend=self.name,
+            )
+        if code.metadata.get("processor", processor_identity()) != processor_identity():
+            raise LoadError(
+                f"{name} was built with =native for another processor than this {processor_name()}: compile it again",
                 kernel=name,
                 backend=self.name,
             )

@@ -7,7 +7,16 @@ import os
 import re
 import sys
 
-__all__ = ["ARCH_LEVELS", "can_run", "host_arch", "is_known", "memory_bytes", "processor_name", "usable_processors"]
+__all__ = [
+    "ARCH_LEVELS",
+    "can_run",
+    "host_arch",
+    "is_known",
+    "memory_bytes",
+    "processor_identity",
+    "processor_name",
+    "usable_processors",
+]
 
 # The levels of x86-64, lowest first, with the flags that each adds in the words of Linux.
 ARCH_LEVELS: dict[str, frozenset[str]] = {
@@ -49,6 +58,12 @@ def processor_name() -> str:
     """Return the name that the processor gives itself, else the machine's architecture."""
     facts = _cpuinfo()
     return facts.get("model name") or facts.get("hardware") or _machine() or "CPU"
+
+
+def processor_identity() -> str:
+    """Return all that tells processors of one level apart, for code that is compiled for exactly this one."""
+    facts = _cpuinfo()
+    return f"{processor_name()} {facts.get('flags') or facts.get('features') or ''}".strip()
 
 
 def memory_bytes() -> int:
