@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 
 from catalogue import EXAMPLES, Example, Work
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -67,7 +68,7 @@ def duration(seconds: float) -> str:
 
 def table(rows: list[Row]) -> Table:
     """Lay out the results; an error is relative to the largest element, or the share of the elements that differ."""
-    made = Table()
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("kernel", "size", "error", "allowed", "time", "throughput"):
         made.add_column(column, no_wrap=True, justify="right" if column in ("time", "throughput") else "left")
     for row in rows:
