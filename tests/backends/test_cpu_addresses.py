@@ -154,6 +154,20 @@ extern "C" __global__ void guard_wraps(int *out, const int *in) {
   __syncthreads();
   out[threadIdx.x] += 100 * int(far % 1000);
 }
+__device__ const int &same_one(const int &a) { return a; }
+extern "C" __global__ void address_of_a_result(int *out, const int *in) {
+  int a = in[threadIdx.x];
+  const int *p = &same_one(a);
+  __syncthreads();
+  a += 5;
+  __syncthreads();
+  out[threadIdx.x] = a + 1000 * *p;
+}
+extern "C" __global__ void guard_by_a_great_number(int *out, const int *in) {
+  __syncthreads();
+  if (threadIdx.x + 4294967290u < 20u) out[threadIdx.x] += 1;
+  __syncthreads();
+}
 """
 NAMES = re.findall(r"void (\w+)\(int \*out", SOURCE)
 

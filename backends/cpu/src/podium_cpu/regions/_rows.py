@@ -22,6 +22,7 @@ __all__ = ["Guard", "follows", "guard", "rises", "slope"]
 
 _WHOLE = {"const", "unsigned", "int", "long", "int32_t", "int64_t", "uint32_t", "uint64_t", "size_t", "ptrdiff_t"}
 _INDICES = {"threadIdx", "blockIdx", "blockDim", "gridDim"}
+_SMALL = re.compile(r"[0-9]{1,6}[uUlL]*")
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -79,7 +80,7 @@ def rises(plan: Plan, node: Node | None) -> bool:
     if node.type in ("binary_expression", "parenthesized_expression", "argument_list"):
         operator = word(node.child_by_field_name("operator")) or "+"
         return operator in ("+", "*") and all(rises(plan, child) for child in node.named_children)
-    return node.type == "number_literal" or word(node).partition(".")[0] in _INDICES
+    return _SMALL.fullmatch(word(node)) is not None or word(node).partition(".")[0] in _INDICES
 
 
 def follows(plan: Plan, variable: Variable) -> str:

@@ -290,6 +290,9 @@ class Variables:
             known = call is not None and call.type == "init_declarator" and not self._may_hold(call)
             return self._read(variable, indices) if known else "address"
         function, name = call.child_by_field_name("function"), called_name(call)
+        around = call.parent
+        if around is not None and around.type == "pointer_expression" and around.children[0].type == "&":
+            return "address"  # the function may return what it is given
         if function is not None and function.type == "template_function" and name in _CASTS:
             return "address" if "&" in word(function) else self._read(variable, indices)
         if indices < variable.dimensions:
