@@ -178,6 +178,9 @@ def test_a_fault_of_a_kernel_is_an_error(module: podium.Module, level: str, name
         with pytest.raises(LaunchError, match=FAULTS[name]) as caught:
             module[name][grid, 64](p)
         assert caught.value.status_name == "PODIUM_CPU_ERROR_FAULT"
+        assert 'podium.use("cpu", sanitize="address,undefined")' in str(caught.value)
+        # On the host's own order the launch is the one at fault.
+        assert "The last launches" not in str(caught.value)
     p = zeros(2000)
     module["index"][2000, 1](p)
     assert (p == np.arange(2000)).all()
@@ -284,6 +287,7 @@ def test_an_error_in_a_queue_comes_with_synchronize(module: podium.Module, level
     podium.synchronize(stream=15)
     with pytest.raises(LaunchError, match="accessed the address") as caught:
         podium.synchronize()
+    assert "in null, launched with grid (1,1,1) and block (1,1,1) on stream 0xe" in str(caught.value)
     assert "null grid" in str(caught.value)  # among the last launches
     podium.synchronize()
 

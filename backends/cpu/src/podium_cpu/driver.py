@@ -40,7 +40,7 @@ WARP_SIZE = 32
 # The statuses of include/podium_cpu_launch.h.
 _STATUSES = {
     0: ("PODIUM_CPU_SUCCESS", "no error"),
-    1: ("PODIUM_CPU_ERROR_INVALID_VALUE", "the block or its shared memory is empty or too large"),
+    1: ("PODIUM_CPU_ERROR_INVALID_VALUE", "the launch has a shape that cannot be"),
     2: ("PODIUM_CPU_ERROR_OUT_OF_MEMORY", "no memory for the stacks of the threads of a block"),
     3: (
         "PODIUM_CPU_ERROR_BARRIER",
@@ -57,6 +57,10 @@ _STATUSES = {
 }
 
 SANITIZER_STATUS = 10
+
+_ADVICE = {
+    8: '. With podium.use("cpu", sanitize="address,undefined") the error has the line, the thread and the argument',
+}
 
 _lock = ForkSafeLock()
 
@@ -245,7 +249,9 @@ class CpuDriver(Driver):
         detail = runtime.detail(status)
         if self.checks is not None and status == SANITIZER_STATUS:
             return name, self.checks.detail
-        return name, f"{text}: {detail}" if detail else text
+        if detail:
+            text = f"{text}: {detail}"
+        return name, text + _ADVICE.get(status, "")
 
     def keep_alive(self, objects: Sequence[object], device: int, stream: int) -> None:
         """Hold on to the arguments of a queued launch until it has ended."""

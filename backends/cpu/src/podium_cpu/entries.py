@@ -119,7 +119,7 @@ def _lines_of(index: int, entry: Entry) -> list[tuple[str, EntryLine]]:
         f'extern "C" __attribute__((__visibility__("default"))) int {_symbol(index)}'
         f"(const podium_cpu_launch *podium_launch, void *const *podium_parameters) "
         f"{{ return podium_cpu::podium_entry<podium_entries::podium_kernel_{index}, &{name}, "
-        f"podium_entries::podium_may_wait>::podium_run(podium_launch, podium_parameters); }}"
+        f'podium_entries::podium_may_wait>::podium_run(podium_launch, podium_parameters, "{name}"); }}'
     )
     return [*result, (export, EntryLine(index, "export", None, f"{kernel} cannot be exported"))]
 

@@ -22,6 +22,7 @@ __all__ = ["detail", "keep_alive", "serve", "thread_count", "wait"]
 
 _NOT_READY = -1
 _SLICE = 100  # milliseconds after which a wait looks for signals, such as Ctrl-C
+_SILENT_SECONDS = 3.0
 
 _lock = ForkSafeLock()
 
@@ -91,6 +92,10 @@ class _Runtime:
         self._release()
         return status
 
+    def is_idle(self) -> bool:
+        """Wait for a moment, and tell whether all streams have ended."""
+        return bool(self._wait(0, True, _SLICE) != _NOT_READY)
+
     def detail(self, status: int) -> str:
         text: bytes = self._detail(status)
         return text.decode("utf-8", "replace")
@@ -126,13 +131,27 @@ def _at_exit() -> None:
     # What is queued works on memory that goes away with the interpreter.
     try:
         if not isinstance(getattr(sys, "last_value", None), KeyboardInterrupt):
-            wait(None)
+            _wait_for_queues()
             return
     except KeyboardInterrupt:
         pass
     for runtime in _runtimes:  # Ctrl-C has ended the program, or does now
         runtime.abandon()
     wait(None)
+
+
+def _wait_for_queues() -> None:
+    """Wait for all streams, and after a while say that this is what the end of the process waits for."""
+    import time
+
+    begin = time.monotonic()
+    for runtime in _runtimes:
+        noticed = False
+        while not runtime.is_idle():
+            if not noticed and time.monotonic() - begin > _SILENT_SECONDS:
+                noticed = True
+                sys.stderr.write("podium: waiting for queued launches to end; Ctrl-C stops them\n")
+                sys.stderr.flush()
 
 
 def _held(value: object) -> object:

@@ -14,6 +14,7 @@ struct record {
   record *next;
   podium_cpu_launch launch;
   const kernel *code;
+  const char *name;
   uint64_t ticket;
   void **parameters;
 };
@@ -237,11 +238,14 @@ static void run_first(stream &s) {
   pthread_mutex_lock(&pool_lock);
   s.running = nullptr;
   s.done = r->ticket;
-  free(r);
   if (j.status && s.status == PODIUM_CPU_SUCCESS) {
+    const podium_cpu_launch &l = r->launch;
     s.status = j.status;
-    memcpy(s.detail, j.detail, detail_bytes);
+    snprintf(s.detail, detail_bytes, "in %.200s, launched with grid (%u,%u,%u) and block (%u,%u,%u) on stream %#llx%s%.200s",
+             r->name, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2],
+             static_cast<unsigned long long>(s.handle), j.detail[0] ? ": " : "", j.detail);
   }
+  free(r);
   tidy_stream(s.handle);
   pthread_cond_broadcast(&done);
 }
@@ -280,7 +284,7 @@ static void *serve(void *) {
   return nullptr;
 }
 
-static int enqueue(const podium_cpu_launch *launch, void *const *parameters, const kernel &code) {
+static int enqueue(const podium_cpu_launch *launch, void *const *parameters, const kernel &code, const char *name) {
   size_t bytes = (sizeof(record) + 63) & ~size_t(63);
   const size_t addresses = bytes;
   bytes += (code.parameters * sizeof(void *) + 63) & ~size_t(63);
@@ -294,6 +298,7 @@ static int enqueue(const podium_cpu_launch *launch, void *const *parameters, con
   r->next = nullptr;
   r->launch = *launch;
   r->code = &code;
+  r->name = name;
   r->parameters = reinterpret_cast<void **>(memory + addresses);
   char *value = memory + values;
   for (uint32_t i = 0; i < code.parameters; ++i) {

@@ -8,7 +8,8 @@
 
 namespace podium_cpu {
 
-static int check_and_run(const podium_cpu_launch *launch, void *const *parameters, const kernel &code) {
+static int check_and_run(const podium_cpu_launch *launch, void *const *parameters, const kernel &code,
+                         const char *name) {
   const uint64_t size = uint64_t(launch->block[0]) * launch->block[1] * launch->block[2];
   if (size == 0 || size > PODIUM_CPU_MAX_THREADS || launch->block[0] > PODIUM_CPU_MAX_THREADS ||
       launch->block[1] > PODIUM_CPU_MAX_THREADS || launch->shared > PODIUM_CPU_MAX_SHARED)
@@ -26,7 +27,7 @@ static int check_and_run(const podium_cpu_launch *launch, void *const *parameter
   pthread_once(&worker_key_once, make_worker_key);
   pthread_once(&signals_once, install_signals);
   if (launch->stream)
-    return enqueue(launch, parameters, code);
+    return enqueue(launch, parameters, code, name);
   job j;
   prepare_job(j, launch, parameters, code);
   run_job(j);
@@ -35,9 +36,9 @@ static int check_and_run(const podium_cpu_launch *launch, void *const *parameter
   return j.status;
 }
 
-static int run(const podium_cpu_launch *launch, void *const *parameters, const kernel &code) {
+static int run(const podium_cpu_launch *launch, void *const *parameters, const kernel &code, const char *name) {
   last_detail[0] = 0;
-  return last_status = check_and_run(launch, parameters, code);
+  return last_status = check_and_run(launch, parameters, code, name);
 }
 
 // Kernels that were compiled for a sanitizer need a runtime that was, too.

@@ -149,10 +149,10 @@ struct podium_entry<void (*)(P...), kernel, may_wait> {
   }
   static void all(block &b) { unpack(b, typename count_up<sizeof...(P)>::type()); }
 
-  static int podium_run(const podium_cpu_launch *launch, void *const *parameters) {
+  static int podium_run(const podium_cpu_launch *launch, void *const *parameters, const char *name = "a kernel") {
     static const uint32_t sizes[] = {uint32_t(sizeof(P))..., 0};
     static const podium_cpu::kernel described = {run_blocks<all>, all, where, sizes, sizeof...(P)};
-    return podium_cpu_runtime->run(launch, parameters, described);
+    return podium_cpu_runtime->run(launch, parameters, described, name);
   }
 };
 

@@ -10,7 +10,7 @@ namespace podium_cpu {
 
 static constexpr uint32_t warp_threads = 32;
 static constexpr uint32_t max_warps = PODIUM_CPU_MAX_THREADS / warp_threads;
-static constexpr uint32_t runtime_version = 3;  // rises with every change to this file
+static constexpr uint32_t runtime_version = 4;  // rises with every change to this file
 
 // Where a thread waits, in the user's words and the user's file.
 struct site {
@@ -47,7 +47,7 @@ struct kernel {
 
 struct runtime {
   uint32_t version;
-  int (*run)(const podium_cpu_launch *, void *const *parameters, const kernel &);
+  int (*run)(const podium_cpu_launch *, void *const *parameters, const kernel &, const char *name);
 
   // For a kernel that runs. What may let other threads of the block run leaves another thread's index behind.
   uint64_t (*claim)(block &, uint64_t *first);  // how many blocks to run next, and from which on; 0 at the end
