@@ -375,6 +375,18 @@ def test_kernel_that_is_not_there() -> None:
     assert "there is no kernel 'saxpi' in the source; it has: saxpy, other" in str(error)
     assert len(error.diagnostics) == 1
     assert "there is no kernel 'ns::saxpy'" in str(refusal(source, {"ns::saxpy": "*i32"}))
+    template = "template <class T> __global__ void scale(T *x) {}"
+    assert re.search(
+        r"no kernel 'scale<flaot>' in the source \(.*flaot.*\); it has: scale",
+        str(refusal(template, {"scale<flaot>": "*i32"})),
+    )
+
+
+def test_open_brace_is_at_the_end() -> None:
+    """A brace that the source leaves open is said to be one, and not that something behind the source is wrong."""
+    error = refusal("__global__ void k(int *x) {\n  if (x) {\n    *x = 1;\n}\n", {"k": "*i32"})
+    assert "<podium source>:4:2: error: expected '}'" in str(error)
+    assert len([each for each in error.diagnostics if each.severity == "error"]) == 1
 
 
 def test_names_that_are_no_kernels() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from podium.backend import Program, Target
 from podium.errors import CompileError, Diagnostic
@@ -19,6 +20,9 @@ __all__ = ["explain"]
 _KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^()]*\))*?\b(?!__launch_bounds__|__cluster_dims__)(\w+)\s*\(")
 
 _UNKNOWN = re.compile(r"not declared|not been declared|not a member|undeclared|no member|no template")
+
+# What stands behind the user's text begins with a namespace.
+_INSIDE_BRACES = re.compile(r"namespace.*(?:not allowed here|only be defined in)")
 
 _SHOWN = 3
 _ERRORS = ("error", "fatal error")
@@ -89,6 +93,11 @@ def _translate(found: Sequence[Diagnostic], program: Program, lines: EntryLines)
             continue
         if diagnostic.severity not in _ERRORS or broken:
             continue
+        if _INSIDE_BRACES.search(diagnostic.message):
+            open_brace = replace(diagnostic, message="expected '}': a brace of the source is not closed")
+            result.append(_at_end(open_brace, program))
+            broken = True
+            continue
         if not 1 <= diagnostic.line <= len(lines.lines):
             result.append(_at_end(diagnostic, program))
             continue
@@ -116,7 +125,8 @@ def _complaint(line: EntryLine, diagnostic: Diagnostic, following: Sequence[Diag
     if line.kind == "name" and "static" not in diagnostic.message:
         if _UNKNOWN.search(diagnostic.message):
             names = ", ".join(dict.fromkeys(_KERNEL.findall(program.source))) or "none"
-            return f"{line.complaint} in the source; it has: {names}"
+            why = f" ({diagnostic.message})" if "<" in name else ""  # it may be about an argument of the template
+            return f"{line.complaint} in the source{why}; it has: {names}"
         return f"{name!r} does not name one kernel: {diagnostic.message}"
     if line.kind == "export":
         return f"{line.complaint}: {diagnostic.message}"
