@@ -376,10 +376,8 @@ def test_kernel_that_is_not_there() -> None:
     assert len(error.diagnostics) == 1
     assert "there is no kernel 'ns::saxpy'" in str(refusal(source, {"ns::saxpy": "*i32"}))
     template = "template <class T> __global__ void scale(T *x) {}"
-    assert re.search(
-        r"no kernel 'scale<flaot>' in the source \(.*flaot.*\); it has: scale",
-        str(refusal(template, {"scale<flaot>": "*i32"})),
-    )
+    text = str(refusal(template, {"scale<flaot>": "*i32"}))
+    assert "there is no kernel 'scale<flaot>' in the source (" in text and "'flaot'" in text and "it has: scale" in text
 
 
 def test_open_brace_is_at_the_end() -> None:
