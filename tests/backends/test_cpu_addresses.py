@@ -168,6 +168,31 @@ extern "C" __global__ void guard_by_a_great_number(int *out, const int *in) {
   if (threadIdx.x + 4294967290u < 20u) out[threadIdx.x] += 1;
   __syncthreads();
 }
+typedef int *ip;
+typedef struct { int *q; int k; } Unnamed;
+template <class T, int N> struct Arr { T d[N]; __device__ T &operator[](int i) { return d[i]; } };
+__device__ ip typedefed(int *p) { return p; }
+extern "C" __global__ void pointer_with_a_name(int *out, const int *in) {
+  int x = in[threadIdx.x]; ip p = typedefed(&x);
+  __syncthreads();
+  *p += 4;
+  __syncthreads();
+  out[threadIdx.x] = x;
+}
+extern "C" __global__ void pointer_into_an_object(int *out, const int *in) {
+  Arr<int, 4> a; for (int i = 0; i < 4; ++i) a[i] = i; ip p = &a[1];
+  __syncthreads();
+  *p += 4;
+  __syncthreads();
+  out[threadIdx.x] = a[1] * in[threadIdx.x];
+}
+extern "C" __global__ void class_without_a_name(int *out, const int *in) {
+  Arr<int, 4> a; for (int i = 0; i < 4; ++i) a[i] = i + in[threadIdx.x]; Unnamed n; n.q = a.d; n.k = 2;
+  __syncthreads();
+  n.q[n.k] += 4;
+  __syncthreads();
+  out[threadIdx.x] = a[2];
+}
 """
 NAMES = re.findall(r"void (\w+)\(int \*out", SOURCE)
 

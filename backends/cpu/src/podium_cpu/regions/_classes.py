@@ -69,6 +69,12 @@ def read_classes(root: Node) -> Classes:
     mutating = any(map(_may_change, operators))
     keepers = {key for key, parts in bodies.items() if any(map(_may_keep, parts))}
     places = {key for key, parts in bodies.items() if any(map(_is_place, parts))}
+    for alias in find(root, "type_definition", "alias_declaration"):
+        if any(find(alias, "pointer_declarator", "abstract_pointer_declarator", "array_declarator")):
+            # Of a pointer, or of a class without a name of its own.
+            names = {word(each) for each in find(alias, "type_identifier")} - set(bodies)
+            keepers |= names
+            places |= names
     for some in (keepers, places):
         _spread(root, bodies, some)
     return Classes(
