@@ -421,8 +421,8 @@ def test_small_launches_stay_on_their_thread() -> None:
     assert ran.stdout == "0 3\n", ran.stderr
 
 
-@pytest.mark.parametrize("launcher", ["interpreted", "generated"])
-def test_the_default_stream_can_be_a_queue(launcher: str) -> None:
+@pytest.mark.parametrize(("launcher", "value"), [("interpreted", "1"), ("generated", "1"), ("generated", " True")])
+def test_the_default_stream_can_be_a_queue(launcher: str, value: str) -> None:
     """With PODIUM_CPU_ASYNC=1, what a program forgets to wait for shows: launches return before they have run."""
     script = """
     flag, out = zeros(1), zeros(1)
@@ -432,8 +432,27 @@ def test_the_default_stream_can_be_a_queue(launcher: str) -> None:
     podium.synchronize()
     print(out[0])
     """
-    ran = run_script(script, PODIUM_CPU_ASYNC="1", PODIUM_LAUNCHER=launcher)
+    ran = run_script(script, PODIUM_CPU_ASYNC=value, PODIUM_LAUNCHER=launcher)
     assert ran.stdout == "0\n5\n", ran.stderr
+
+
+@pytest.mark.parametrize("choice", ["podium.driver.resolve()", "podium.set_active('cpu')", "podium.driver.get('cpu')"])
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [("PODIUM_CPU_ASYNC", "maybe", "0 or 1"), ("PODIUM_CPU_SANITIZE", "memory", "address, undefined, or both")],
+)
+def test_a_bad_setting_is_no_broken_backend(choice: str, variable: str, value: str, allowed: str) -> None:
+    """However the backend was chosen by default, its settings are told by name, with the value and what is allowed."""
+    script = f"import podium\ntry:\n    {choice}\nexcept podium.errors.SettingError as error:\n    print(error)\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", "import podium.errors\n" + script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PODIUM_BACKEND": "", "PODIUM_DISABLED_PLUGINS": "fake", variable: value},
+    )
+    assert ran.stdout.startswith(f"{variable}={value!r} is not valid: expected {allowed}"), ran.stdout + ran.stderr
 
 
 def test_cooperative_blocks_wait_for_each_other(module: podium.Module, level: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import podium
 from podium.backend import HostCompiler
-from podium.errors import LaunchError, LoadError, ToolchainError
+from podium.errors import LaunchError, LoadError, SettingError, ToolchainError
 
 from podium_cpu.arena import arena
 from podium_cpu.driver import CpuDriver
@@ -361,7 +361,7 @@ def test_the_variable_and_bad_names(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         CpuDriver(sanitize="thread")
     monkeypatch.setenv("PODIUM_CPU_SANITIZE", "memory")
-    with pytest.raises(ValueError, match="PODIUM_CPU_SANITIZE='memory'"):
+    with pytest.raises(SettingError, match="PODIUM_CPU_SANITIZE='memory' is not valid: expected address, undefined"):
         CpuDriver()
     assert not Sanitizers.of("")
 

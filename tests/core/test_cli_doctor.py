@@ -298,6 +298,42 @@ def test_variables_that_are_set(
     assert "level interpreted" in out
 
 
+def test_variables_of_backends(site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables that a backend lists are shown with their meaning, and near misses are told.
+
+    Those of a backend that lists none, or that is broken, are not judged.
+    """
+    install_working(site, "good")
+    path = site.folder / "podium_good" / "working.py"
+    path.write_text(path.read_text() + "\n    environment = {'PODIUM_GOOD_SPEED': 'how fast it is'}\n")
+    install_working(site, "my_gpu")
+    site.install("bad", plugin="raise OSError('libgizmo.so: undefined symbol')")
+    for name in ("GOOD_SPEED", "GOOD_SPED", "GOD_SPEED", "MY_GPU_SPEED", "BAD_SPEED"):
+        monkeypatch.setenv(f"PODIUM_{name}", "7")
+    monkeypatch.setenv("PODIUM_BACKEND", "good")
+    environment = {each["name"]: each for each in report(capsys)["environment"]}
+    assert environment["PODIUM_GOOD_SPEED"]["meaning"] == "how fast it is"
+    assert [environment[f"PODIUM_{name}"]["error"] for name in ("GOOD_SPEED", "MY_GPU_SPEED", "BAD_SPEED")] == [
+        None
+    ] * 3
+    for name, owner in (("PODIUM_GOOD_SPED", "the backend good"), ("PODIUM_GOD_SPEED", "podium")):
+        error = f"{owner} has no variable {name}; did you mean PODIUM_GOOD_SPEED?"
+        assert environment[name]["error"] == error
+
+
+def test_variables_of_the_cpu_backend(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU backend's own variables are no findings, and a misspelt one is."""
+    driver = pytest.importorskip("podium_cpu.driver", reason="podium-cpu is not installed").CpuDriver
+    values = {"PODIUM_CPU_THREADS": "2", "PODIUM_CPU_ASYNC": "0", "PODIUM_CPU_SANITIZE": ""}
+    assert set(values) == set(driver.environment)
+    for name, value in {**values, "PODIUM_CPU_THREDS": "2"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PODIUM_BACKEND", "cpu")
+    errors = {each["name"]: each["error"] for each in report(capsys)["environment"]}
+    assert {name: errors[name] for name in values} == dict.fromkeys(values)
+    assert errors["PODIUM_CPU_THREDS"].endswith("did you mean PODIUM_CPU_THREADS?")
+
+
 def test_no_compiler(site: Site, capsys: pytest.CaptureFixture[str], no_compiler: None) -> None:
     """CC-01: missing compilers are told beforehand, with the variable and what to install; doctor succeeds."""
     install_working(site, "good")

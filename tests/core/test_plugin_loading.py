@@ -189,6 +189,10 @@ def test_two_hooks(site: Site, discovery: Discovery) -> None:
         ("FakeDriver.name = 'other'", "FakeDriver, whose name is 'other' and not 'bad', as the backend's is"),
         ("del FakeDriver.name", "FakeDriver, which does not set name"),
         ("FakeDriver.priority = 'high'", "FakeDriver, whose priority is 'high', which is no integer"),
+        (
+            "FakeDriver.environment = {'SPEED': ''}",
+            "FakeDriver, whose environment {'SPEED': ''} is not texts by names in PODIUM_",
+        ),
         ("FakeDriver.priority = True", "FakeDriver, whose priority is True, which is no integer"),
         ("del FakeDriver.priority, FakeDriver.launcher_cls", "FakeDriver, which does not set priority, launcher_cls"),
         ("FakeDriver.launcher_cls = int", "FakeDriver, whose launcher_cls <class 'int'> is no subclass of Launcher"),

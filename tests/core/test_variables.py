@@ -238,7 +238,10 @@ def test_values_are_written_and_read(memory: podium.Module) -> None:
 
 
 def test_values_that_do_not_fit_change_nothing(memory: podium.Module) -> None:
-    """Another shape, another element type and numbers out of range are errors, and nothing is written."""
+    """Another shape, another element type and numbers out of range are errors that name the variable.
+
+    Nothing is written then.
+    """
     table, counter, params = (memory.variable(name) for name in ("table", "counter", "params"))
     table.copy_from([1, 2, 3, 4])
     wrong: list[tuple[podium.Array, Any, type[Exception], str]] = [
@@ -254,8 +257,11 @@ def test_values_that_do_not_fit_change_nothing(memory: podium.Module) -> None:
         (params, bytes(15), ArgumentValueError, r"shape \(15,\)"),
     ]
     for array, value, error, words in wrong:
-        with pytest.raises(error, match=words):
+        with pytest.raises(error, match=words) as caught:
             array.copy_from(value)
+        name = {id(table): "table", id(counter): "counter", id(params): "ns::v1::params"}[id(array)]
+        assert str(caught.value).startswith("copy_from into <podium array "), caught.value
+        assert f"of the variable {name} on" in str(caught.value)
     assert table.tolist() == [1, 2, 3, 4] and counter.tolist() == 0
 
 

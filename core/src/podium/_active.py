@@ -124,8 +124,8 @@ class DriverConfig:
         """Return the active driver, choosing it if need be; with a name, that backend's driver if it can run here.
 
         Raises `UnknownBackendError` or `InactiveBackendError` for a backend that was named, and otherwise
-        `NoActiveBackendError` or `AmbiguousBackendError`. Warns once with `PodiumWarning` where a broken backend was
-        passed over.
+        `NoActiveBackendError` or `AmbiguousBackendError`; `SettingError` if an environment variable that the driver
+        reads has a value that means nothing. Warns once with `PodiumWarning` where a broken backend was passed over.
         """
         if name is not None:
             return self._selection.named(name, "podium.driver.resolve")

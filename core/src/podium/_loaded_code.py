@@ -50,7 +50,7 @@ class LoadedCode:
                 backend=self._driver.name,
             )
         memory = _Memory(address, size, self)
-        return array_at(self._driver, self._device, *variable.layout(), memory, is_record=variable.is_record)
+        return array_at(self._driver, self._device, *variable.layout(), memory, variable=variable)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from podium._limits import find_device
 from podium.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
+    from podium._variable import Variable
     from podium.backend import Buffer, Driver
 
 __all__ = ["Array", "array_at", "asarray", "empty"]
@@ -43,7 +44,7 @@ class Array:
     _driver: Driver
     _element: ElementType
     _buffer: Buffer
-    _is_record = False  # whether the elements are parts of structs
+    _variable: Variable | None = None  # whose memory this is
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,7 +86,7 @@ class Array:
 
         Numbers and sequences of them are converted, buffers and arrays must have the same element type. An array of
         structs, which variables can be, also takes what has as many bytes: a ctypes structure, a numpy record, bytes.
-        Raises ArgumentTypeError or ArgumentValueError.
+        Raises ArgumentTypeError or ArgumentValueError, which name the array, and the variable if it is one's memory.
         """
         from podium._synchronize import synchronize
 
@@ -95,21 +96,22 @@ class Array:
             _write(self, data)
 
     def _bytes_of(self, value: Any) -> bytes:
-        if self._is_record and not isinstance(value, Array):
+        if self._variable is not None and self._variable.is_record and not isinstance(value, Array):
             try:
                 data = memoryview(value).tobytes("C")
             except (TypeError, BufferError, ValueError):
                 data = b""
             if len(data) == self.nbytes:
                 return data
-        element, axes, data = _values(value, self._element)
+        taker = f"copy_from into {self!r}"
+        element, axes, data = _values(taker, value, self._element)
         if axes != self.shape:
             raise ArgumentValueError(
-                f"{self!r} cannot be given values of shape {axes}: the shapes must be the same",
+                f"{taker}: the values have the shape {axes}, and the shapes must be the same",
                 argument="value",
                 value=str(axes),
             )
-        _check_element(element, self._element)
+        _check_element(taker, element, self._element)
         return data
 
     def tobytes(self) -> bytes:
@@ -188,7 +190,8 @@ class Array:
         return _from_bytes, (self.tobytes(), self.shape, self.dtype)
 
     def __repr__(self) -> str:
-        return f"<podium array {self.dtype}{list(self.shape)} on {self.driver.name} device {self.device}>"
+        variable = "" if self._variable is None else f" of the variable {self._variable.name}"
+        return f"<podium array {self.dtype}{list(self.shape)}{variable} on {self.driver.name} device {self.device}>"
 
 
 @lru_cache(maxsize=256)
@@ -220,9 +223,15 @@ def empty(
 
 
 def array_at(
-    driver: Driver, device: int, dtype: str, shape: tuple[int, ...], buffer: Buffer, *, is_record: bool = False
+    driver: Driver,
+    device: int,
+    dtype: str,
+    shape: tuple[int, ...],
+    buffer: Buffer,
+    *,
+    variable: Variable | None = None,
 ) -> Array:
-    """Make an array of memory that is there, and keep the buffer. `is_record` tells that its elements are structs."""
+    """Make an array of memory that is there, and keep the buffer. `variable` is the one whose memory it is."""
     element = element_type(dtype)
     array: Any
     if driver.host_memory:
@@ -230,7 +239,7 @@ def array_at(
     else:
         array = Array()
     array._shape, array._device, array._driver = shape, device, driver
-    array._element, array._buffer, array._is_record = element, buffer, is_record
+    array._element, array._buffer, array._variable = element, buffer, variable
     return array  # type: ignore[no-any-return]
 
 
@@ -240,29 +249,34 @@ def asarray(value: Any, dtype: Any = None, *, device: int | None = None, driver:
     Without `dtype`, buffers keep theirs; sequences with a float in them become fp32, of ints i32, of bools i1.
     Raises ArgumentTypeError or ArgumentValueError for what has no such form.
     """
-    element, axes, data = _values(value, None if dtype is None else element_type(dtype))
+    element, axes, data = _values("asarray", value, None if dtype is None else element_type(dtype))
     if dtype is not None:
-        _check_element(element, element_type(dtype))
+        _check_element("asarray", element, element_type(dtype))
     array = empty(axes, element.spelling, device=device, driver=driver)
     if data:
         _write(array, data)
     return array
 
 
-def _values(value: Any, wanted: ElementType | None) -> tuple[ElementType, tuple[int, ...], bytes]:
-    """Return the element type, the shape and the bytes of what can be an array; numbers become what is wanted."""
+def _values(taker: str, value: Any, wanted: ElementType | None) -> tuple[ElementType, tuple[int, ...], bytes]:
+    """Return the element type, the shape and the bytes of what can be an array; numbers become what is wanted.
+
+    `taker` is what the value was given to, for errors.
+    """
     if isinstance(value, Array):
         return value._element, value.shape, value.tobytes()
-    if (found := _from_host(value)) is not None:
+    if (found := _from_host(taker, value)) is not None:
         return found
-    axes, flat = _flatten(value)
+    axes, flat = _flatten(taker, value)
     element = wanted or element_type(_guess(flat))
-    return element, axes, _encode(flat, element.spelling)
+    return element, axes, _encode(taker, flat, element.spelling)
 
 
-def _check_element(found: ElementType, wanted: ElementType) -> None:
+def _check_element(taker: str, found: ElementType, wanted: ElementType) -> None:
     if found != wanted:
-        raise ArgumentTypeError(f"The elements are {found.spelling}, not {wanted.spelling}; convert them first")
+        raise ArgumentTypeError(
+            f"{taker}: the elements are {found.spelling}, not {wanted.spelling}; convert them first"
+        )
 
 
 def _write(array: Array, data: bytes) -> None:
@@ -289,30 +303,34 @@ def _shape(shape: int | Iterable[int]) -> tuple[int, ...]:
     return axes
 
 
-def _from_host(value: Any) -> tuple[ElementType, tuple[int, ...], bytes] | None:
+def _from_host(taker: str, value: Any) -> tuple[ElementType, tuple[int, ...], bytes] | None:
     try:
         view = memoryview(value)
     except (TypeError, BufferError, ValueError):
         return None
     if has_masked(value):
-        raise ArgumentValueError("Elements of this array are masked; take array.filled(value), or array.data")
+        raise ArgumentValueError(f"{taker}: elements of this array are masked; take array.filled(value), or array.data")
     location = locate(value, True, {CPU})
     if location is None or location.element is None:
-        raise ArgumentTypeError(f"The elements of this buffer (format {view.format!r}) are none of podium's types")
+        raise ArgumentTypeError(
+            f"{taker}: the elements of this buffer (format {view.format!r}) are none of podium's types"
+        )
     return element_type(location.element), tuple(view.shape or ()), view.tobytes("C")
 
 
-def _flatten(value: Any) -> tuple[tuple[int, ...], list[Any]]:
+def _flatten(taker: str, value: Any) -> tuple[tuple[int, ...], list[Any]]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         if isinstance(value, (bool, int, float)):
             return (), [value]
         raise ArgumentTypeError(
-            f"An array is made of a buffer or of sequences of numbers, not of {type(value).__name__}"
+            f"{taker}: an array is made of a buffer or of sequences of numbers, not of {type(value).__name__}"
         )
-    parts = [_flatten(each) for each in value]
+    parts = [_flatten(taker, each) for each in value]
     shapes = {shape for shape, _ in parts}
     if len(shapes) > 1:
-        raise ArgumentValueError("The sequences have different lengths; an array needs the same length along each axis")
+        raise ArgumentValueError(
+            f"{taker}: the sequences have different lengths; an array needs the same length along each axis"
+        )
     return (len(parts), *(shapes.pop() if shapes else ())), [number for _, numbers in parts for number in numbers]
 
 
@@ -322,9 +340,9 @@ def _guess(flat: list[Any]) -> str:
     return "i1" if all(isinstance(each, bool) for each in flat) else "i32"
 
 
-def _encode(flat: list[Any], dtype: Any) -> bytes:
+def _encode(taker: str, flat: list[Any], dtype: Any) -> bytes:
     from podium._arguments import Slot
     from podium._signature import Parameter, Type
 
-    slot = Slot("asarray", 0, Parameter("value", Type.parse(element_type(dtype).spelling)))
+    slot = Slot(taker, 0, Parameter("value", Type.parse(element_type(dtype).spelling)))
     return b"".join(map(slot.encode, flat))

@@ -6,13 +6,14 @@ Whatever a plug-in does wrong becomes a `PluginFailure`, whose text is the reaso
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from podium._entry_points import EntryPoint
 from podium._import_aware_lock import modules_being_imported
+from podium._settings import backend_prefix
 
 if TYPE_CHECKING:
     import pluggy
@@ -188,4 +189,9 @@ def unfit(driver_class: object, name: str) -> str | None:
         return f"{driver_class.__name__}, whose priority is {stated['priority']!r}, which is no integer"
     if not isinstance(stated["launcher_cls"], type) or not issubclass(stated["launcher_cls"], Launcher):
         return f"{driver_class.__name__}, whose launcher_cls {stated['launcher_cls']!r} is no subclass of Launcher"
+    environment, prefix = driver_class.environment, backend_prefix(name)
+    if not isinstance(environment, Mapping) or not all(
+        isinstance(key, str) and isinstance(text, str) and key.startswith(prefix) for key, text in environment.items()
+    ):
+        return f"{driver_class.__name__}, whose environment {environment!r} is not texts by names in {prefix}"
     return None

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from podium._plugin_loading import PluginFailure, guarded
 from podium._plugins import Backend, Discovery, Probe, probe
-from podium.errors import AmbiguousBackendError, InactiveBackendError, NoActiveBackendError, UnknownBackendError
+from podium.errors import (
+    AmbiguousBackendError,
+    InactiveBackendError,
+    NoActiveBackendError,
+    SettingError,
+    UnknownBackendError,
+)
 
 if TYPE_CHECKING:
     from podium._import_aware_lock import ImportAwareLock
@@ -56,7 +62,8 @@ class Selection:
         """Choose the active backend with the highest priority.
 
         Levels of priority are looked at from the top, and no further than to the first with an active backend. Raises
-        `AmbiguousBackendError` if there are two on it, `NoActiveBackendError` if none is active at all.
+        `AmbiguousBackendError` if there are two on it, `NoActiveBackendError` if none is active at all,
+        `SettingError` if an environment variable of the one that is chosen has a value that means nothing.
         """
         backends = self.discovery.backends()
         passed_over = [(backend, backend.probe()) for backend in backends if backend.driver_class is None]
@@ -82,8 +89,8 @@ class Selection:
     ) -> Driver:
         """Return the driver of a backend that was named, and look at no other.
 
-        Without `probing` it need not be able to run here. Raises `UnknownBackendError` or `InactiveBackendError`, and
-        TypeError for options that the backend does not have.
+        Without `probing` it need not be able to run here. Raises `UnknownBackendError` or `InactiveBackendError`,
+        `SettingError`, and TypeError for options that the backend does not have.
         """
         backend = self.discovery.backend(name)
         if backend is None:
@@ -130,7 +137,12 @@ class Selection:
             instances = self._instances.setdefault(driver_class, {})
             if (instance := instances.get(key)) is not None:
                 return instance
-            made = guarded(f"{driver_class.__name__}()", lambda: driver_class(**options))
+            try:
+                made = guarded(f"{driver_class.__name__}()", lambda: driver_class(**options))
+            except PluginFailure as failure:
+                if isinstance(failure.__cause__, SettingError):  # the user's to mend; the backend is not broken
+                    raise failure.__cause__ from None
+                raise
             return instances.setdefault(key, made)
 
 

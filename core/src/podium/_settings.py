@@ -10,11 +10,13 @@ from podium.errors import SettingError
 __all__ = [
     "VARIABLES",
     "backend",
+    "backend_prefix",
     "cache_dir",
     "cache_size",
     "cache_trusted",
     "debug",
     "disabled_plugins",
+    "environment_flag",
     "launcher_level",
     "strict_plugins",
     "trace_file",
@@ -35,7 +37,11 @@ VARIABLES = {
 }
 
 
-def _flag(variable: str) -> bool:
+def environment_flag(variable: str) -> bool:
+    """Read an environment variable that is on or off: 1, true, yes or on; 0, false, no, off or nothing; in any case.
+
+    Raises `SettingError` for anything else.
+    """
     text = os.environ.get(variable, "").strip().lower()
     if text in ("", "0", "false", "no", "off"):
         return False
@@ -49,6 +55,11 @@ def _path(variable: str, text: str) -> Path:
         return Path(text).expanduser().absolute()
     except RuntimeError:  # ~name of a user that does not exist
         raise SettingError(variable, text, "a path; no user has this name") from None
+
+
+def backend_prefix(name: str) -> str:
+    """Return what the names of a backend's environment variables begin with, such as PODIUM_CPU_."""
+    return f"PODIUM_{name.upper().replace('-', '_')}_"
 
 
 def backend() -> str | None:
@@ -83,12 +94,12 @@ def cache_size() -> int:
 
 def cache_trusted() -> bool:
     """Tell whether a cache folder that others can write is accepted."""
-    return _flag("PODIUM_CACHE_TRUSTED")
+    return environment_flag("PODIUM_CACHE_TRUSTED")
 
 
 def debug() -> bool:
     """Tell whether PODIUM_DEBUG is on."""
-    return _flag("PODIUM_DEBUG")
+    return environment_flag("PODIUM_DEBUG")
 
 
 def trace_file() -> Path | None:
@@ -104,4 +115,4 @@ def disabled_plugins() -> frozenset[str]:
 
 def strict_plugins() -> bool:
     """Tell whether the error of a broken plug-in is raised at once."""
-    return _flag("PODIUM_STRICT_PLUGINS")
+    return environment_flag("PODIUM_STRICT_PLUGINS")

@@ -26,6 +26,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol, final
 
 from podium._fork import ForkSafeLock
@@ -34,6 +35,7 @@ from podium._launcher import Launcher
 from podium._object_code import ObjectCode
 from podium._parameters import Parameters
 from podium._program import Entry, Options, Program
+from podium._settings import environment_flag
 from podium._signature import Parameter, Signature, Type
 from podium._target import Device, Target
 from podium._variable import Variable
@@ -66,6 +68,7 @@ __all__ = [
     "Target",
     "Type",
     "Variable",
+    "environment_flag",
     "hookimpl",
 ]
 
@@ -133,6 +136,14 @@ class Driver(ABC):
 
     features: ClassVar[frozenset[str]] = frozenset()
     """The launch features there are: "cluster", "cooperative", "dependent", and names of launch attributes."""
+
+    environment: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The backend's environment variables with what each means, for ``podium doctor``.
+
+    Their names begin with PODIUM_, the backend's name in capitals and an underscore: PODIUM_CPU_THREADS. Where any are
+    given, the doctor tells other names of that form as errors. `environment_flag` reads one that is on or off. A value
+    that means nothing is a `SettingError`; one from ``__init__`` reaches the user as it is.
+    """
 
     dlpack_devices: ClassVar[frozenset[int]]
     """The DLPack device types whose memory kernels can reach, such as 2 for CUDA."""

@@ -97,11 +97,17 @@ class CpuDriver(Driver):
     host_memory = True
     fork_safe = True
     features = frozenset({"cooperative"})
+    environment: ClassVar = {
+        "PODIUM_CPU_THREADS": "how many threads run the blocks of one launch; default: one for each processor",
+        "PODIUM_CPU_ASYNC": "1 makes launches that name no stream go on beside the program, as on a GPU",
+        "PODIUM_CPU_SANITIZE": "address, undefined or both with a comma: what kernels are checked for",
+    }
 
     def __init__(self, *, sanitize: str | None = None) -> None:
         """Make the driver; `sanitize` names what kernels are checked for: "address", "undefined", or both with a comma.
 
-        None stands for the variable PODIUM_CPU_SANITIZE. Raises ValueError for other names.
+        None stands for the variable PODIUM_CPU_SANITIZE. Raises ValueError for other names, `SettingError` if they are
+        the variable's.
         """
         from_environment = sanitize is None and "PODIUM_CPU_SANITIZE" not in os.environ
         self.checks: Checks | None = None if from_environment else _checks(sanitize)
@@ -113,8 +119,7 @@ class CpuDriver(Driver):
         self._libraries: dict[bytes, SharedLibrary] = {}
         self._own: dict[int, SharedLibrary] = {}  # with variables, by the number of the module
         self._modules = itertools.count(1)
-        # For programs that are to run on a GPU later: what they forget to wait for shows.
-        self._current_stream = 1 if os.environ.get("PODIUM_CPU_ASYNC", "") == "1" else 0
+        self._current_stream = runtime.default_stream()
 
     @classmethod
     def inactive_reason(cls) -> str | None:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
 import sys
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from podium.backend import ForkSafeLock, SharedLibrary
+from podium.backend import ForkSafeLock, SharedLibrary, environment_flag
 from podium.errors import SettingError
 
 from podium_cpu.processor import usable_processors
 
-__all__ = ["detail", "keep_alive", "serve", "thread_count", "wait"]
+__all__ = ["default_stream", "detail", "keep_alive", "serve", "thread_count", "wait"]
 
 _NOT_READY = -1
 _SLICE = 100  # milliseconds after which a wait looks for signals, such as Ctrl-C
@@ -35,6 +36,16 @@ def thread_count() -> int:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 1024:
         raise SettingError("PODIUM_CPU_THREADS", text, "a number of threads from 1 to 1024")
     return int(text)
+
+
+@functools.lru_cache(maxsize=1)
+def default_stream() -> int:
+    """Return the stream of launches that name none: 0, the program's own order, or with PODIUM_CPU_ASYNC the queue 1.
+
+    That is for programs that are to run on a GPU later: what they forget to wait for shows. It is read once, since all
+    drivers and generated launchers of a process must agree. Raises `SettingError`.
+    """
+    return int(environment_flag("PODIUM_CPU_ASYNC"))
 
 
 def serve(library: SharedLibrary) -> None:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from podium.backend import HostCompiler
+from podium.errors import SettingError
 
 from podium_cpu.arena import SHADOW
 
@@ -28,13 +29,18 @@ class Sanitizers:
 
     @staticmethod
     def of(text: str | None) -> Sanitizers:
-        """Read names separated by commas; None stands for the variable PODIUM_CPU_SANITIZE. Raises ValueError."""
-        origin = "sanitize" if text is not None else "PODIUM_CPU_SANITIZE"
+        """Read names separated by commas; None stands for the variable PODIUM_CPU_SANITIZE.
+
+        Raises ValueError for other names, `SettingError` if they are the variable's.
+        """
+        from_environment = text is None
         text = os.environ.get("PODIUM_CPU_SANITIZE", "") if text is None else text
         names = [name.strip() for name in text.split(",") if name.strip()] if isinstance(text, str) else [text]
         for name in names:
+            if name not in _NAMES and from_environment:
+                raise SettingError("PODIUM_CPU_SANITIZE", text, "address, undefined, or both with a comma")
             if name not in _NAMES:
-                raise ValueError(f"{origin}={text!r}: there is no sanitizer {name!r}; there are {' and '.join(_NAMES)}")
+                raise ValueError(f"sanitize={text!r}: there is no sanitizer {name!r}; there are {' and '.join(_NAMES)}")
         return Sanitizers("address" in names, "undefined" in names)
 
     def __bool__(self) -> bool:

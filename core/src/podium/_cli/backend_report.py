@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from podium._plugins import Backend
     from podium.backend import Driver
 
-__all__ = ["Answer", "BackendReport", "Choice", "ask", "show_backends", "survey"]
+__all__ = ["Answer", "BackendReport", "Choice", "ask", "known_backends", "show_backends", "survey"]
 
 T = TypeVar("T")
 
@@ -89,6 +89,12 @@ def survey(*, detailed: bool) -> tuple[list[BackendReport], Choice]:
     if answer.error is not None:
         return reports, Choice(None, answer.error)
     return reports, Choice(answer.value.name, _why(answer.value.name, reports))
+
+
+def known_backends() -> list[Backend]:
+    """Return all backends, the broken ones included, whatever PODIUM_STRICT_PLUGINS says."""
+    with _lenient():
+        return driver_config.backends()
 
 
 def _why(name: str, reports: list[BackendReport]) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from podium import _settings
 from podium.errors import PodiumError, SettingError
+
+if TYPE_CHECKING:
+    from podium._plugins import Backend
 
 __all__ = [
     "CompilerReport",
@@ -112,8 +116,8 @@ def cache_report() -> dict[str, object]:
     }
 
 
-def variable_reports() -> list[VariableReport]:
-    """Report on podium's environment variables that are set, and on names that only look like one."""
+def variable_reports(backends: Sequence[Backend]) -> list[VariableReport]:
+    """Report on the variables of podium and of backends that are set, and on names that only look like one."""
     checks = {
         "PODIUM_LAUNCHER": _settings.launcher_level,
         "PODIUM_CACHE_DIR": _settings.cache_dir,
@@ -133,16 +137,35 @@ def variable_reports() -> list[VariableReport]:
             except (SettingError, RuntimeError) as problem:  # a path may begin with the home of a user who has none
                 error = str(problem)
             reports.append(VariableReport(name, os.environ[name], meaning, error))
-    return reports + [_unknown(name) for name in sorted(os.environ) if _looks_like_ours(name)]
+    return reports + [_beyond_the_core(name, backends) for name in sorted(os.environ) if _looks_like_ours(name)]
 
 
 def _looks_like_ours(name: str) -> bool:
     return name.startswith("PODIUM_") and name not in _settings.VARIABLES
 
 
-def _unknown(name: str) -> VariableReport:
+def _beyond_the_core(name: str, backends: Sequence[Backend]) -> VariableReport:
+    by_prefix = {_settings.backend_prefix(backend.name): backend for backend in backends}
+    prefix = max((prefix for prefix in by_prefix if name.startswith(prefix)), key=len, default=None)
+    if prefix is None:
+        every = [*_settings.VARIABLES, *(variable for backend in backends for variable in _variables(backend))]
+        return _unknown(name, "podium", every)
+    backend = by_prefix[prefix]
+    variables = _variables(backend)
+    if name in variables:
+        return VariableReport(name, os.environ[name], variables[name])
+    if not variables:  # its plug-in may be disabled or broken, or may not list them
+        return VariableReport(name, os.environ[name], f"a variable of the backend {backend.name}")
+    return _unknown(name, f"the backend {backend.name}", variables)
+
+
+def _variables(backend: Backend) -> Mapping[str, str]:
+    return {} if backend.driver_class is None else backend.driver_class.environment
+
+
+def _unknown(name: str, owner: str, known: Iterable[str]) -> VariableReport:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, _settings.VARIABLES, n=1)
+    close = get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    return VariableReport(name, os.environ[name], "", f"podium has no variable {name}{hint}")
+    return VariableReport(name, os.environ[name], "", f"{owner} has no variable {name}{hint}")

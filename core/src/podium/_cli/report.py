@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from podium._active import driver_config
-from podium._cli.backend_report import BackendReport, Choice, survey
+from podium._cli.backend_report import BackendReport, Choice, known_backends, survey
 from podium._cli.findings import findings
 from podium._cli.machine_report import (
     CompilerReport,
@@ -94,7 +94,7 @@ def make_report(*, trying: bool, progress: Callable[[str], AbstractContextManage
             compilers=compilers,
             launcher=launcher,
             cache=cache_report(),
-            environment=variable_reports(),
+            environment=variable_reports(known_backends()),
             trials=trials,
         )
 

@@ -166,6 +166,7 @@ void Py_IncRef(PyObject *);
 void Py_DecRef(PyObject *);
 Py_ssize_t PyTuple_Size(PyObject *);
 PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t);
+PyObject *PyImport_ImportModule(const char *);
 PyObject *PyModuleDef_Init(PyModuleDef *);
 PyObject *PyType_FromModuleAndSpec(PyObject *, PyType_Spec *, PyObject *);
 int PyModule_AddObjectRef(PyObject *, const char *, PyObject *);
