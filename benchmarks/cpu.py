@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--kernels", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="fewer samples, and smaller arrays")
-    parser.add_argument("--size", choices=("small", "medium", "figures"), help="size of the kernels' work")
+    parser.add_argument("--size", choices=("small", "medium", "figures", "short"), help="size of the kernels' work")
     parser.add_argument("--output", type=Path, default=HERE / "results" / "cpu.json", help="the JSON file")
     options = parser.parse_args()
     unknown = set(options.sections) - {*SECTIONS, "worker"}
@@ -51,17 +51,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("POCL_CACHE_DIR", folder)
         if options.sections == ["worker"]:
+            effort = Effort(rounds=20 if options.quick else 200, sample_s=0.005)
             print(json.dumps({name: _seconds(name, size, effort) for name in options.kernels}))
             return 0
         os.environ["PODIUM_CACHE_DIR"] = folder
         report = Report(_about())
         right = True
-        same_size = ["--size", size, *["--quick"] * options.quick]
+        short = ["--size", "small" if size == "small" else "short", *["--quick"] * options.quick]
         measure: dict[str, Callable[[], object]] = {
             "launch": lambda: measure_launch(report, effort),
             "compile": lambda: measure_compiling(report, processes=2 if options.quick else 15),
             "costs": lambda: measure_costs(report, effort),
-            "cores": lambda: measure_cores(report, same_size, options.output.with_suffix(".svg")),
+            "cores": lambda: measure_cores(report, short, options.output.with_suffix(".svg")),
         }
         for section in SECTIONS:
             if options.sections and section not in options.sections:
