@@ -17,6 +17,33 @@ from podium._hooks import hooks
 from podium.errors import BackendError
 from podium.testing import FakeDriver
 
+# Files of tests that compile kernels and look at what comes out, in which no Python has a part.
+_KERNELS = {
+    "test_cpu_addresses",
+    "test_cpu_dialect",
+    "test_cpu_groups",
+    "test_cpu_headers",
+    "test_cpu_intrinsics",
+    "test_cpu_loops",
+    "test_cpu_numbers",
+    "test_cpu_races",
+    "test_cpu_refusals",
+    "test_cpu_regions",
+    "test_cpu_rows",
+    "test_cpu_styles",
+    "test_cpu_threads",
+    "test_cpu_unseen",
+    "test_cpu_warps",
+    "test_cpu_wild",
+    "test_cpu_zig",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in _KERNELS:
+            item.add_marker(pytest.mark.kernels)
+
 
 @pytest.fixture(scope="session")
 def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
