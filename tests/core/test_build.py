@@ -122,6 +122,27 @@ def test_nothing_stays_behind(compiler: HostCompiler, temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the program that plays the compiler needs a shell's background")
+def test_a_part_of_the_compiler_that_goes_on_writing(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CAC-09: the folder of a compilation goes, though a child of a compiler that has ended still writes into it."""
+    body = """
+    import subprocess
+    writer = "import os, sys\\nfor i in range(3000):\\n  try: open(os.path.join(sys.argv[1], str(i)), 'w')\\n  except OSError: break"
+    folder = os.path.dirname(sys.argv[-1])
+    subprocess.Popen([sys.executable, "-c", writer, folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    while not os.path.exists(os.path.join(folder, "10")):
+        time.sleep(0.001)
+    sys.exit(1)
+    """
+    monkeypatch.setenv("CC", str(fake(tmp_path / "bin", "writing-cc", body)))
+    for _ in range(5):
+        with pytest.raises(CompileError):
+            HostCompiler.find("c").compile({"add.c": ADD}, "add.c")
+        assert list(temporary.iterdir()) == []
+
+
 def test_compile_error_carries_log_and_places(compiler: HostCompiler) -> None:
     """An error names the first place; the log has the command and all output; both survive pickling."""
     with pytest.raises(CompileError) as caught:

@@ -22,16 +22,26 @@ running: dict[str, Popen[bytes] | None] = {}
 
 @contextmanager
 def private_folder() -> Iterator[str]:
-    import shutil
-
     folder = _make_folder()
     _watch_exit(os.getpid())
     running[folder] = None
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         running.pop(folder, None)
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder, though a part of a compiler that was killed may write another file before it is gone."""
+    import shutil
+    import time
+
+    for _ in range(200):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.lexists(folder):
+            return
+        time.sleep(0.01)
 
 
 _FOLDER_PREFIX = "podium-build-"
@@ -86,13 +96,11 @@ def _watch_exit(owner: int) -> None:
 
 
 def _abandon(owner: int) -> None:
-    import shutil
-
     if os.getpid() != owner:
         return
     for folder, process in list(running.items()):
         kill(process)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
 
 
 def kill(process: Popen[bytes] | None) -> None:
