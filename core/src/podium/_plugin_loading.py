@@ -189,7 +189,8 @@ def unfit(driver_class: object, name: str) -> str | None:
         return f"{driver_class.__name__}, whose priority is {stated['priority']!r}, which is no integer"
     if not isinstance(stated["launcher_cls"], type) or not issubclass(stated["launcher_cls"], Launcher):
         return f"{driver_class.__name__}, whose launcher_cls {stated['launcher_cls']!r} is no subclass of Launcher"
-    environment, prefix = driver_class.environment, backend_prefix(name)
+    # What it inherits has the name of the backend that it is made from.
+    environment, prefix = vars(driver_class).get("environment", {}), backend_prefix(name)
     if not isinstance(environment, Mapping) or not all(
         isinstance(key, str) and isinstance(text, str) and key.startswith(prefix) for key, text in environment.items()
     ):
