@@ -10,9 +10,9 @@ import ctypes
 import operator
 import struct
 import sys
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from podium._record import record
 from podium._signature import Parameter
 from podium.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
@@ -38,7 +38,7 @@ def describe(value: object) -> str:
     return f"an object of type {name}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Slot:
     """A place among the arguments of a kernel: what it is called, where it stands, and its type."""
 

@@ -10,8 +10,9 @@ import ctypes
 import re
 import sys
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from podium._record import record
 
 __all__ = [
     "CPU",
@@ -53,7 +54,7 @@ _DLPACK_TYPES: dict[int, Callable[[int], str | None]] = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ArrayLocation:
     """Where an array is.
 

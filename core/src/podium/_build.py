@@ -11,11 +11,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from podium import _zig
 from podium._build_folder import kill, private_folder, running
+from podium._record import record
 from podium.errors import CompileError, Diagnostic, ToolchainError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _TROUBLES = (
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Build:
     """What a run of a compiler gave: the bytes of its output file, and what it said, warnings included."""
 
@@ -68,7 +68,7 @@ class Build:
     log: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HostCompiler:
     """A compiler of this machine. `command` is its program and the arguments that always go with it.
 

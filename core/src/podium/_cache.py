@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from podium import _settings
@@ -18,6 +17,7 @@ from podium._cache_entry import HEADER_SIZE, SCHEMA, sha256
 from podium._cache_folder import CacheFolder, Mode, check_folder, choose_folder, forget_notices, notify_once
 from podium._cache_tree import KEY, CacheEntry, CacheTree
 from podium._fork import ForkSafeLock
+from podium._record import record
 from podium._version import __version__
 
 __all__ = ["Cache", "CacheEntry", "CacheInfo", "cache_key", "default_cache", "reset_cache"]
@@ -44,7 +44,7 @@ def cache_key(kind: str, *parts: str | bytes) -> str:
     return f"{kind}-{sha256(*pieces).hexdigest()}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CacheInfo:
     """The state of a cache: `mode` is "disk", "read-only" or "memory", and `reason` says why it is not as asked for.
 

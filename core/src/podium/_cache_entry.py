@@ -9,9 +9,10 @@ import stat
 import struct
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from podium._record import record
 
 if TYPE_CHECKING:
     import hashlib
@@ -44,7 +45,7 @@ _WORTH_A_RETRY = {errno.ESTALE, errno.EACCES} if os.name == "nt" else {errno.EST
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reading:
     """What looking at the file of an entry gave: the payload and when it was last used, or what is wrong with it.
 

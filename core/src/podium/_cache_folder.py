@@ -8,10 +8,10 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from podium._record import record, replace
 from podium.errors import PodiumWarning
 
 __all__ = ["CacheFolder", "Mode", "check_folder", "choose_folder", "forget_notices", "notify_once"]
@@ -39,7 +39,7 @@ def forget_notices() -> None:
     _noticed.clear()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CacheFolder:
     """A folder for the cache, and what may be done with it.
 

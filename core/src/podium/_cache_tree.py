@@ -16,11 +16,11 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from podium._cache_entry import HEADER_SIZE, read_entry, write_entry
 from podium._cache_folder import CacheFolder, check_folder
+from podium._record import record
 
 __all__ = ["KEY", "CacheEntry", "CacheTree"]
 
@@ -32,7 +32,7 @@ _HOUR = 3600.0
 _KEPT_ASIDE = 16
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CacheEntry:
     """One entry: its size in bytes, and when it was last used, to about an hour, in seconds since 1970."""
 

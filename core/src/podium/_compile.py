@@ -6,12 +6,12 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from podium import _cache
 from podium._hooks import CompileEvent, hooks
 from podium._object_code import ObjectCode
 from podium._program import Entry, Options, Program
+from podium._record import record
 from podium._signature import Signature, SignatureLike
 from podium._target import Target
 from podium._variable import DeclaredVariable
@@ -23,7 +23,7 @@ __all__ = ["Declaration", "compile_program", "declare", "discard_program", "incl
 _MAY_HAVE_VARIABLES = re.compile(r"__(?:device|constant|managed)__")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Declaration:
     """One kernel of a source: its name expression, its signature, and the program that has just this kernel."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from podium._record import record
 
 __all__ = ["ElementType", "element_type"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ElementType:
     """One element type. `code` and `bits` are DLPack's, `format` is the one of the struct module, if it has one."""
 

@@ -12,16 +12,17 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import PathFinder
+
+from podium._record import record
 
 __all__ = ["EntryPoint", "installed_entry_points"]
 
 FILE = "entry_points.txt"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EntryPoint:
     """A line ``name = value`` of a distribution's entry points; the value is empty if the line has no ``=``."""
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from podium import _state
 from podium._fork import ForkSafeLock
 from podium._launch_config import Dim3
+from podium._record import field, record
 
 __all__ = ["ArgumentInfo", "CompileEvent", "Hooks", "LaunchEvent", "LoadEvent", "hooks"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ArgumentInfo:
     """What a hook may know of one argument: never its data. `value` is given for scalars, `address` for pointers."""
 
@@ -28,7 +28,7 @@ class ArgumentInfo:
     address: int | None = None
 
 
-@dataclass
+@record
 class LaunchEvent:
     """A launch, as its hooks see it; the same object at enter and at exit.
 
@@ -49,7 +49,7 @@ class LaunchEvent:
     data: dict[object, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompileEvent:
     """A kernel was compiled, or found in the cache."""
 
@@ -60,7 +60,7 @@ class CompileEvent:
     start: float  # time.perf_counter() when it began
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoadEvent:
     """A kernel was loaded on a device."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from podium._arguments import describe
+from podium._record import record
 from podium.errors import LaunchConfigError
 
 __all__ = ["AXES", "Dim3", "LaunchConfig", "dim3"]
@@ -47,7 +47,7 @@ def dim3(value: int | Iterable[int], what: str) -> Dim3:
     return result[0], result[1], result[2]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LaunchConfig:
     """Grid in blocks, block in threads, cluster in blocks, and dynamic shared memory in bytes.
 
@@ -62,7 +62,7 @@ class LaunchConfig:
     shared: int = 0
     cooperative: bool = False
     dependent: bool = False
-    attributes: tuple[tuple[str, int], ...] = field(default=())
+    attributes: tuple[tuple[str, int], ...] = ()
 
     def __init__(
         self,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from podium import _state
 from podium._fork import ForkSafeLock
 from podium._memory import Array, array_at
 from podium._object_code import ObjectCode
+from podium._record import record
 from podium._variable import Variable
 from podium.errors import LoadError
 
@@ -53,7 +53,7 @@ class LoadedCode:
         return array_at(self._driver, self._device, *variable.layout(), memory, variable=variable)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Memory:
     """The memory of a variable; it belongs to the code."""
 

@@ -7,11 +7,11 @@ instances of templates that the source itself or the user names, and every varia
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from podium._compile import Declaration, declare, included_headers, read_module
 from podium._program import Entry, Options, Program
+from podium._record import replace
 from podium._signature import Signature
 from podium._variable import DeclaredVariable, Variable
 from podium.errors import SourceError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from podium._program import Entry
+from podium._record import field, record, replace
 from podium._signature import Signature
 from podium._target import Target
 from podium._variable import Variable
@@ -19,7 +19,7 @@ __all__ = ["ObjectCode"]
 _MAGIC = b"podium object 1\n"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ObjectCode:
     """Compiled bytes of one or more kernels.
 

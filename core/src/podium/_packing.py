@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from podium._arguments import Slot, describe
 from podium._arrays import CPU, DEVICE_NAMES, ArrayLocation, has_masked, is_address, locate
 from podium._debug import enabled as debugging
 from podium._hooks import ArgumentInfo
+from podium._record import record
 from podium._signature import Signature
 from podium.errors import ArgumentCountError, ArrayDeviceError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Packed", "Packer"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Packed:
     """Arguments after conversion: the values in order, and what the arrays among them told."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from podium._record import record
 from podium._signature import MOST_ALIGNED, Signature
 
 __all__ = ["LARGEST", "Parameters", "parameter_offsets"]
@@ -14,7 +14,7 @@ LARGEST = 1 << 16
 """The most bytes of parameters of any launch: they pass over the stack of the calling thread."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Parameters:
     """The bytes of a kernel's parameters: one after the other with their natural alignment, at `offsets`."""
 

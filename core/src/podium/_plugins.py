@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from podium import _settings
 from podium._entry_points import EntryPoint, installed_entry_points
 from podium._plugin_loading import NotReady, PluginFailure, guarded, load_driver_class, stated_api, unfit
+from podium._record import record
 from podium.errors import BackendError, PluginError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ BY_HAND = "(registered by hand)"
 """What stands for the distribution of a backend that no distribution brought."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Probe:
     """What asking a backend whether it can run here gave.
 
@@ -41,7 +41,7 @@ class Probe:
     traceback: str | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Backend:
     """A backend that an installed distribution claims to provide.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from podium._record import field, record
 from podium._signature import Signature
 from podium._variable import Variable
 
 __all__ = ["Entry", "Options", "Program"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Entry:
     """A kernel wanted from a program: its name, qualified and with template arguments, and its signature."""
 
@@ -21,7 +21,7 @@ class Entry:
     signature: Signature
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Options:
     """What changes the output of a compiler, in the words that nvcc, hipcc, gcc and clang share.
 
@@ -50,7 +50,7 @@ class Options:
         A define of None or True is 1, as for a compiler's ``-DNAME``; one of False is left out.
         Raises TypeError for an option that does not exist and ValueError for a macro that is not a name.
         """
-        known = set(Options.__dataclass_fields__)
+        known = set(Options.__match_args__)
         unknown = sorted(set(options) - known)
         if unknown:
             raise TypeError(f"Unknown compile option {unknown[0]!r}; the options are {', '.join(sorted(known))}")
@@ -69,7 +69,7 @@ class Options:
 
     def key(self) -> str:
         """Return a text that is equal exactly if the options are; the same in every process."""
-        return json.dumps({name: getattr(self, name) for name in self.__dataclass_fields__}, sort_keys=True)
+        return json.dumps({name: getattr(self, name) for name in self.__match_args__}, sort_keys=True)
 
 
 def _sequence(value: Sequence[str | Path], name: str) -> Sequence[str | Path]:
@@ -94,7 +94,7 @@ def _macro_value(name: str, value: object) -> str:
     return text
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Program:
     """Source text and what is wanted from it.
 

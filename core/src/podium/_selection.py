@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from podium._plugin_loading import PluginFailure, guarded
 from podium._plugins import Backend, Discovery, Probe, probe
+from podium._record import record
 from podium.errors import (
     AmbiguousBackendError,
     InactiveBackendError,
@@ -28,7 +28,7 @@ UNKNOWN_PRIORITY = 100
 """What a backend counts as that failed before it could state its priority: a GPU, whose loss is worth a warning."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Choice:
     """A driver that was chosen, and the backends that were passed over, each with what speaks against it."""
 

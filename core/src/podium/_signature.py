@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Union
 
+from podium._record import record
 from podium.errors import SignatureError
 
 __all__ = ["MOST_ALIGNED", "Parameter", "Signature", "SignatureLike", "Type"]
@@ -56,7 +56,7 @@ _POINTEES = {
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[0-9]+)*")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Type:
     """One parameter type. Sizes and alignments are in bytes; make one with `Type.parse`."""
 
@@ -191,7 +191,7 @@ def _malformed(spelling: str, why: str) -> SignatureError:
     return SignatureError(f"{shown!r} is not a type: {why}", spelling=spelling)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Parameter:
     """A parameter of a kernel: its name, and its type."""
 
@@ -206,7 +206,7 @@ class Parameter:
 SignatureLike = Union["Signature", str, Mapping[str, object], Iterable[object]]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Signature:
     """The ordered parameters of a kernel. Hashable; `str` gives a text that `parse` reads back."""
 

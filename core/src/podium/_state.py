@@ -8,7 +8,8 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-from dataclasses import dataclass
+
+from podium import _record
 
 __all__ = [
     "DEBUG",
@@ -56,7 +57,7 @@ _ids = itertools.count(1)
 _names: dict[int, str] = {}
 
 
-@dataclass(frozen=True)
+@_record.record(frozen=True)
 class RecentLaunch:
     """One of the last launches of the process, in any thread; `number` counts from 0."""
 

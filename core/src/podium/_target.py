@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from podium._record import record
 
 __all__ = ["Device", "Target"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target:
     """What code is compiled for: the backend's name, its full architecture, and the threads in a warp."""
 
@@ -28,7 +28,7 @@ class Target:
         return f"{self.backend}:{self.arch}:{self.warp_size}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Device:
     """A device and its limits, asked of the driver once.
 

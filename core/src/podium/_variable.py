@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from podium._record import record
 from podium._signature import Type
 from podium.errors import SignatureError
 
@@ -12,7 +11,7 @@ __all__ = ["DeclaredVariable", "Variable"]
 _NUMBERS = ("boolean", "signed", "unsigned", "float")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Variable:
     """A variable wanted from a program: its qualified name and its type, which unlike a parameter's can be an array.
 
@@ -77,7 +76,7 @@ class Variable:
         return f"{self.name}: {self.type}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeclaredVariable:
     """A variable as its source declares it: its qualified name, that name without inline namespaces, and its line.
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol, final
 
@@ -35,6 +34,7 @@ from podium._launcher import Launcher
 from podium._object_code import ObjectCode
 from podium._parameters import Parameters
 from podium._program import Entry, Options, Program
+from podium._record import field, record
 from podium._settings import environment_flag
 from podium._signature import Parameter, Signature, Type
 from podium._target import Device, Target
@@ -96,7 +96,7 @@ class Buffer(Protocol):
     def size(self) -> int: ...
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Function:
     """A kernel loaded on a device.
 

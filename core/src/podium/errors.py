@@ -32,7 +32,8 @@ Every error can be pickled, and carries as attributes what its message says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from podium._record import record
 
 __all__ = [
     "AmbiguousBackendError",
@@ -164,7 +165,7 @@ class SignatureError(PodiumError, ValueError):
         self.spelling = spelling
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Diagnostic:
     """One message of a compiler, at a place in the user's source; lines and columns count from 1."""
 
