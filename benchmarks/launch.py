@@ -139,7 +139,7 @@ def measure_nothing(measurement: Measurement, library: SharedLibrary) -> None:
         def unload(self, function: Function, device: int) -> None:
             """Do nothing: every kernel has the same function."""
 
-        def launch(self, function: int, config: Any, stream: int, parameters: Any) -> int:
+        def launch(self, function: int, config: Any, device: int, stream: int, parameters: Any) -> int:
             return int(call_nothing(None, stream, parameters.addresses(), len(parameters.offsets)))
 
     call_nothing = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int)(

@@ -47,7 +47,7 @@ class Kernels:
             offsets.append(len(data))
             data += pack(kind.spelling, value)
         config = LaunchConfig(grid, block, shared=shared, cooperative=cooperative)  # type: ignore[arg-type]
-        return self.driver.launch(self.functions[name].handle, config, 0, Parameters(bytes(data), tuple(offsets)))
+        return self.driver.launch(self.functions[name].handle, config, 0, 0, Parameters(bytes(data), tuple(offsets)))
 
 
 def ints(values: object) -> array.array[int]:

@@ -85,7 +85,7 @@ def run(code: ObjectCode, name: str, out: array.array[int]) -> int:
     driver = cpu.CpuDriver()
     function: Function = driver.load(code, name, 0)
     parameters = Parameters(out.buffer_info()[0].to_bytes(8, sys.byteorder), (0,))
-    status: int = driver.launch(function.handle, LaunchConfig(1, 1), 0, parameters)
+    status: int = driver.launch(function.handle, LaunchConfig(1, 1), 0, 0, parameters)
     return status
 
 

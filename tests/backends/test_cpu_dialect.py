@@ -169,7 +169,7 @@ def test_folded_parameters_are_not_in_the_binary() -> None:
     kernels = Kernels("__global__ void k(int *p) { *p = N; }", {"k": "n: constexpr, p: *i32"}, defines={"N": 6})
     out = ints([0])
     data = struct.pack("=Q", out.buffer_info()[0])
-    status = kernels.driver.launch(kernels.functions["k"].handle, LaunchConfig(1, 1), 0, Parameters(data, (0,)))
+    status = kernels.driver.launch(kernels.functions["k"].handle, LaunchConfig(1, 1), 0, 0, Parameters(data, (0,)))
     assert status == SUCCESS and out[0] == 6
 
 

@@ -37,42 +37,42 @@ class Running(DriverConformance):
 class LaunchesNothing(WholeCpu):
     """It reports success and runs nothing."""
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         return 0
 
 
 class LaunchesTwice(WholeCpu):
     """It runs every kernel twice."""
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
-        return super().launch(function, config, stream, parameters) or super().launch(
-            function, config, stream, parameters
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
+        return super().launch(function, config, device, stream, parameters) or super().launch(
+            function, config, device, stream, parameters
         )
 
 
 class SwapsBlockAxes(WholeCpu):
     """It takes the second axis of the block for the first."""
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         x, y, z = config.block
         swapped = LaunchConfig(config.grid, (y, x, z), shared=config.shared)
-        return super().launch(function, swapped, stream, parameters)
+        return super().launch(function, swapped, device, stream, parameters)
 
 
 class ForgetsTheLastBlock(WholeCpu):
     """It leaves out the last blocks of the grid."""
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         x, y, z = config.grid
-        return super().launch(function, LaunchConfig((x - 1, y, z), config.block), stream, parameters)
+        return super().launch(function, LaunchConfig((x - 1, y, z), config.block), device, stream, parameters)
 
 
 class MovesTheLastParameter(WholeCpu):
     """It passes the first parameter in place of the last."""
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         offsets = (*parameters.offsets[:-1], *parameters.offsets[:1])
-        return super().launch(function, config, stream, replace(parameters, offsets=offsets))
+        return super().launch(function, config, device, stream, replace(parameters, offsets=offsets))
 
 
 class IgnoresDefines(WholeCpu):

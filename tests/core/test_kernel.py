@@ -240,15 +240,40 @@ def test_attributes_of_a_backend_are_never_lost(level: str) -> None:
     class Attributed(FakeDriver):
         features = frozenset({"priority"})
 
-        def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Any) -> int:
+        def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Any) -> int:
             attributes.append(config.attributes)
-            return super().launch(function, config, stream, parameters)
+            return super().launch(function, config, device, stream, parameters)
 
     driver = Attributed()
     launch = podium.kernel(SOURCE).binding(driver).get(LaunchConfig(1, 1, attributes={"priority": -5}))
     launch(None, 1)
     launch(None, 1)
     assert attributes == [(("priority", -5),)] * 2
+
+
+def test_a_driver_can_refuse_a_shape_once_for_each_device(level: str) -> None:
+    """GRD-09: `Driver.check` sees each configuration and device before the first launch there, and not again."""
+    seen: list[tuple[str, int, Any, int]] = []
+
+    class Checking(FakeDriver):
+        def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
+            seen.append((kernel, function.handle, config.grid, device))
+            if config.grid[0] > 8:
+                raise LaunchConfigError(
+                    f"{kernel}: grid.x is {config.grid[0]}, and 8 blocks fit at once", kernel=kernel
+                )
+
+    driver = Checking()
+    kernel = podium.kernel(SOURCE)
+    binding = kernel.binding(driver)
+    with pytest.raises(LaunchConfigError, match="8 blocks fit at once"):
+        binding.get((9, 1))(FakeArray(64), 1)
+    seen.clear()
+    for _ in range(3):
+        binding.get((8, 1))(FakeArray(64), 1)
+    binding.get((8, 1))(FakeArray(64, 1), 1)
+    assert [(grid, device) for _, _, grid, device in seen] == [((8, 1, 1), 0), ((8, 1, 1), 1)]
+    assert len(driver.launches) == 4
 
 
 def test_object_code_says_how_it_is_launched(fake: FakeDriver, level: str) -> None:

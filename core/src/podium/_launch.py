@@ -78,6 +78,7 @@ class Launch:
         if self.config.blocks:
             function = self.binding.load(device, stream)
             check_block(self.binding.name, self.config, function.max_threads, "this kernel on this device")
+            self.binding.driver.check(self.binding.name, function, self.config, device)
             handle = function.handle
         prepared[device] = handle
         return handle

@@ -276,7 +276,7 @@ class Launcher:
             values.append(address.to_bytes(8, sys.byteorder))
             scratch.append(owner)
         _state.record(self._id, config.grid, config.block, device, stream)
-        status = self.driver.launch(function, config, stream, Parameters.lay_out(values, self._offsets))
+        status = self.driver.launch(function, config, device, stream, Parameters.lay_out(values, self._offsets))
         if status:
             self._raise_status(status, *config.grid, *config.block, device, stream)
         if stream and self.driver.host_memory:

@@ -237,15 +237,23 @@ class Driver(ABC):
         """Wait for a stream, or for the whole device; return the status of the work waited for."""
 
     @abstractmethod
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         """Launch from Python; return the status. The interpreted level, and every launch with hooks, comes here.
 
-        The parameters are the same bytes that the generated C hands over. Must make a context current if none is.
+        The parameters are the same bytes that the generated C hands over. The function is one that `load` gave for the
+        device; where another device is current, or none, the launch still goes to this one.
         """
 
     @abstractmethod
     def describe_status(self, status: int) -> tuple[str, str]:
         """Return the name and the text of a status, such as ("CUDA_ERROR_INVALID_VALUE", "invalid argument")."""
+
+    def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:  # noqa: B027
+        """Raise `LaunchConfigError` for a shape that this kernel cannot have on this device, though others may.
+
+        Called once for each configuration and device, before its first launch: what it costs, no later launch pays.
+        Limits that `Device` and `Function` state have been checked by then. `kernel` is the name for the message.
+        """
 
     def keep_alive(self, objects: Sequence[object], device: int, stream: int) -> None:  # noqa: B027 - not every driver
         """Hold on to the arguments of a launch until its stream has passed it.

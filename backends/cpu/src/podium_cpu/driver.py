@@ -237,7 +237,7 @@ class CpuDriver(Driver):
         _c_library().fflush(None)
         return status
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         """Run all blocks and return their status, or put them into the stream's queue."""
         if self.checks is not None:
             return self.checks.launch(lambda: self._launch(function, config, 0, parameters), config.shared)

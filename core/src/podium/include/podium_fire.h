@@ -84,7 +84,7 @@ static PyObject *podium_fire(struct podium_call *call, const struct podium_shape
 #endif
     podium_addresses(values, addresses);
     podium_record(launcher, shape, device, stream);
-    int status = podium_driver_launch(shape, stream, function, addresses);
+    int status = podium_driver_launch(shape, device, stream, function, addresses);
     if (PODIUM_UNLIKELY(status != 0)) {
         return podium_call_integers(launcher->failed, 9,
                                     (uint64_t[]){(uint64_t)(uint32_t)status, shape->grid[0], shape->grid[1],

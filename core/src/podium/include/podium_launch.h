@@ -93,7 +93,7 @@ static int podium_driver_reaches(int32_t device_type);
 static const char *podium_driver_open(void);
 static int podium_driver_device(void);
 static uint64_t podium_driver_stream(int device);
-static int podium_driver_launch(const struct podium_shape *shape, uint64_t stream, uint64_t function,
+static int podium_driver_launch(const struct podium_shape *shape, int device, uint64_t stream, uint64_t function,
                                 void **parameters);
 
 /* ---- what the plain cases do not cover ------------------------------------------------------------------------- */

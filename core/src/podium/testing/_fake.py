@@ -223,7 +223,7 @@ class FakeDriver(Driver):
         status, self.sync_status = self.sync_status, 0
         return status
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         shape = _Shape(
             config.grid,
             config.block,

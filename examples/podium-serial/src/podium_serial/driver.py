@@ -125,7 +125,7 @@ class SerialDriver(Driver):
         """Return success: launches have ended when they return."""
         return 0
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         """Call the entry."""
         return int(_Entry(function)(_Three(*config.grid), _Three(*config.block), parameters.addresses()))
 

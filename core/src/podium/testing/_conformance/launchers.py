@@ -166,14 +166,14 @@ class Launchers(Subject):
         data = struct.pack("=Qiii", x.ptr, 1, 2, 3)
         parameters = Parameters(data, (0, 8, 12, 16))
         stream = driver.current_stream(device)
-        assert driver.launch(function, LaunchConfig(1, 1), stream, parameters) == 0
+        assert driver.launch(function, LaunchConfig(1, 1), device, stream, parameters) == 0
         assert driver.synchronize(device, stream) == 0
         if self.capabilities.executes:
             assert x.tolist() == [1321]
         threads = driver.devices()[device].max_threads + 1
-        status = driver.launch(function, LaunchConfig(1, threads), stream, parameters)
+        status = driver.launch(function, LaunchConfig(1, threads), device, stream, parameters)
         assert isinstance(status, int) and status != 0
-        assert driver.launch(function, LaunchConfig(1, 1), stream, parameters) == 0
+        assert driver.launch(function, LaunchConfig(1, 1), device, stream, parameters) == 0
 
     def test_levels_have_one_behaviour(self, driver: Driver, level: Level) -> None:
         """The level is the one that was asked for, and PODIUM_LAUNCHER pins it."""
