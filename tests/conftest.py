@@ -36,6 +36,7 @@ _KERNELS = {
     "test_cpu_warps",
     "test_cpu_wild",
     "test_cpu_zig",
+    "test_nvidia_compile",
 }
 
 

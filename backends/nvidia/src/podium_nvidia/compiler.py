@@ -1,0 +1,153 @@
+"""From CUDA C++ to machine code for one architecture, by NVRTC."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from podium.backend import ObjectCode, Program, Target
+from podium.errors import CompileError, ToolchainError
+
+from podium_nvidia import nvrtc
+from podium_nvidia.arch import Arch, choose, may_need_specific, runs_on
+from podium_nvidia.diagnostics import explain
+from podium_nvidia.nvrtc import LTO_FLAGS, Compiled, Nvrtc, Refused
+from podium_nvidia.options import arch_of_flags, nvrtc_options
+from podium_nvidia.parameters import check_parameters
+from podium_nvidia.toolchain import INCLUDE
+from podium_nvidia.toolkit import NVRTC_VARIABLE, include_folders
+
+__all__ = ["compile_program"]
+
+# What the assembler says of instructions that only the architecture with its letter has.
+_NEEDS_LETTER = re.compile(r"Instruction '\S+' (?:not supported on|cannot be compiled for)|requires \.target")
+
+_FIRST_WITH_LETTER = 90
+
+_MACRO = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def compile_program(program: Program, target: Target) -> ObjectCode:
+    """Compile every kernel of a program for a target. Raises `CompileError` and `ToolchainError`."""
+    try:
+        compiler = nvrtc.load()
+        arch = _arch(program, target, compiler)
+        arch, compiled = _compile(compiler, program, target, arch)
+    except ToolchainError as error:
+        error.program, error.target = program.label, str(target)
+        raise
+    symbols = _symbols(program, compiled)
+    if any(each in LTO_FLAGS for each in program.options.flags):
+        form = "ltoir"
+    else:
+        form = "ptx" if arch.is_ptx else "cubin"
+        if form == "cubin":
+            check_parameters(compiled.code, program, symbols)
+    return ObjectCode(
+        code=compiled.code,
+        format=form,
+        target=Target(target.backend, str(arch), target.warp_size),
+        entries=program.entries,
+        symbols={name: symbol for name, symbol in symbols.items() if name != symbol},
+        log=compiled.log,
+        variables=program.variables,
+    )
+
+
+def _arch(program: Program, target: Target, compiler: Nvrtc) -> Arch:
+    """Choose the architecture: what the flags ask for, else the target's, with its letter if the source needs it."""
+    try:
+        device = Arch.parse(target.arch)
+    except ValueError as error:
+        raise _error(program, target, str(error)) from None
+    asked = arch_of_flags(program)
+    if asked is not None:
+        if not runs_on(asked, device):
+            raise _error(program, target, f"its flags ask for {asked}, which {device} does not run")
+        if asked.number not in compiler.supported:
+            raise _error(program, target, f"its flags ask for {asked}; {_knows(compiler)}")
+        return asked
+    arch = choose(device, compiler.supported)
+    if arch is None:
+        raise ToolchainError(
+            f"{program.label}: {_knows(compiler)}, so nothing for {device}. Take an older one: pip install "
+            f"'cuda-toolkit[nvrtc,cudart,cccl]==12.*', or name its file by {NVRTC_VARIABLE}"
+        )
+    texts = (program.source, *(value for _, value in program.options.defines))
+    return replace(arch, letter="a") if _may_have_letter(arch) and may_need_specific(*texts) else arch
+
+
+def _compile(compiler: Nvrtc, program: Program, target: Target, arch: Arch) -> tuple[Arch, Compiled]:
+    """Compile; once more with the letter of the architecture where the assembler says that it needs one."""
+    folders = [*include_folders(compiler.path), INCLUDE]
+    names = [*(each.name for each in program.entries), *(f"&{each}" for each in _addressed(program))]
+
+    def attempt(arch: Arch) -> Compiled:
+        return compiler.compile(_text(program), program.label, nvrtc_options(program, arch, folders), names)
+
+    try:
+        return arch, attempt(arch)
+    except Refused as refused:
+        if not _may_have_letter(arch) or not _NEEDS_LETTER.search(refused.log) or arch_of_flags(program) is not None:
+            raise explain(refused, program, target) from None
+    arch = replace(arch, letter="a")
+    try:
+        return arch, attempt(arch)
+    except Refused as refused:
+        raise explain(refused, program, target) from None
+
+
+def _text(program: Program) -> str:
+    """Put the macros in front of the source, where they do not change NVRTC's own declarations, as a flag would."""
+    source = program.source.lstrip("\ufeff")
+    macros = ""
+    for name, value in program.options.defines:
+        if not _MACRO.fullmatch(name) or re.search(r"[\n\r\0]", value):
+            raise CompileError(
+                f"The macro {name!r} with the value {value!r} cannot be defined: a name has letters, digits and "
+                f"underscores, and a value is one line",
+                program=program.label,
+            )
+        macros += f"#define {name} {value}\n"
+    return f"{macros}#line 1 {_quote(program.label)}\n{source}" if macros else source
+
+
+def _quote(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
+
+
+def _may_have_letter(arch: Arch) -> bool:
+    return arch.kind == "sm" and not arch.letter and arch.number >= _FIRST_WITH_LETTER
+
+
+def _addressed(program: Program) -> list[str]:
+    """Give the variables that NVRTC can name. It refuses managed ones, whose address is no constant."""
+    return [each.name for each in program.variables if not _is_managed(each.name, program.source)]
+
+
+def _is_managed(name: str, source: str) -> bool:
+    base = name.rpartition("::")[2]
+    return re.search(rf"\b__managed__\b[^;{{}}()]*\b{re.escape(base)}\b", source) is not None
+
+
+def _symbols(program: Program, compiled: Compiled) -> dict[str, str]:
+    symbols = {each.name: compiled.lowered[each.name] for each in program.entries}
+    for variable in program.variables:
+        name = variable.name
+        symbols[name] = compiled.lowered.get(f"&{name}") or _mangled(name)
+    return symbols
+
+
+def _mangled(name: str) -> str:
+    """Return the symbol of a variable, as the C++ ABI of all compilers for GPUs makes it of a plain qualified name."""
+    parts = name.split("::")
+    return name if len(parts) == 1 else "_ZN" + "".join(f"{len(part)}{part}" for part in parts) + "E"
+
+
+def _knows(compiler: Nvrtc) -> str:
+    major, minor = compiler.version
+    return f"NVRTC {major}.{minor} makes code for {', '.join(f'sm_{each}' for each in compiler.supported)}"
+
+
+def _error(program: Program, target: Target, why: str) -> CompileError:
+    return CompileError(f"{program.label}: {why}", program=program.label, target=str(target))

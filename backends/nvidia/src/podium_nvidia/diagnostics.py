@@ -1,0 +1,162 @@
+"""What NVRTC said, in terms of the user's source: which line, with the line itself, or which kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from podium.backend import Program, Target
+from podium.errors import CompileError, Diagnostic
+
+from podium_nvidia.headers import missing_header
+from podium_nvidia.nvrtc import Refused
+
+__all__ = ["explain", "parse_log"]
+
+_HEAD = re.compile(
+    r"(?P<file>[^\n]*?)\((?P<line>\d+)\): "
+    r"(?P<severity>catastrophic error|internal error|error|warning|remark|note)(?: #[\w-]+)?: (?P<message>.*)"
+)
+_SEVERITIES = {"catastrophic error": "fatal error", "internal error": "fatal error"}
+_ERRORS = ("error", "fatal error")
+
+# The assembler behind the compiler has no lines of the source to tell.
+_ASSEMBLER = re.compile(r"(?m)^ptxas [^\n]*?(?:error|fatal)\s*: (.*)$")
+
+# Where NVRTC puts name expressions; behind the words stands the expression.
+_NAME_MAP = "__nv_name_map"
+_NAME_LINE = re.compile(r"#pragma nv_mangled_name &?(.*)")
+
+_INDENT = 2  # of the line of source below a message
+
+_KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^()]*\))*?\b(?!__launch_bounds__|__cluster_dims__)(\w+)\s*\(")
+
+_SHOWN = 3
+
+
+def parse_log(log: str) -> tuple[Diagnostic, ...]:
+    """Read the messages of a log."""
+    return tuple(diagnostic for diagnostic, _ in _messages(log))
+
+
+def explain(refused: Refused, program: Program, target: Target) -> CompileError:
+    """Make the error that users see out of what NVRTC said."""
+    found = list(_translate(_messages(refused.log), program))
+    errors = [each for each in found if each.severity in _ERRORS]
+    parts = [_show(each, program) for each in errors[:_SHOWN]]
+    if len(errors) > _SHOWN:
+        parts.append(f"... and {len(errors) - _SHOWN} more errors, in the error's log")
+    if not parts:
+        parts = [_assembler(match[1]) for match in _ASSEMBLER.finditer(refused.log)][: _SHOWN + 1]
+    if not parts:
+        parts = [refused.log.strip() or refused.status]
+    kernels = ", ".join(entry.name for entry in program.entries)
+    return CompileError(
+        "\n".join([f"{program.label} ({kernels}) does not compile for {target}:", *parts]),
+        log=refused.log,
+        diagnostics=found,
+        program=program.label,
+        target=str(target),
+    )
+
+
+def _messages(log: str) -> Iterator[tuple[Diagnostic, str]]:
+    """Give each message with the line of source that stands below it."""
+    lines = log.split("\n")
+    for number, line in enumerate(lines):
+        match = _HEAD.fullmatch(line)
+        if match is None:
+            continue
+        source = caret = ""
+        if number + 2 < len(lines) and lines[number + 2].strip() == "^":
+            source, caret = lines[number + 1], lines[number + 2]
+        column = max(1, len(caret) - _INDENT) if caret else 1
+        severity = _SEVERITIES.get(match["severity"], match["severity"])
+        yield Diagnostic(match["file"], int(match["line"]), column, severity, match["message"]), source.strip()
+
+
+def _translate(messages: Iterator[tuple[Diagnostic, str]], program: Program) -> Iterator[Diagnostic]:
+    """Turn messages about name expressions into messages about kernels and variables."""
+    found = list(messages)
+    broken = any(each.severity in _ERRORS and each.file != _NAME_MAP for each, _ in found)
+    refused: set[str] = set()
+    for each, source in found:
+        if each.file != _NAME_MAP:
+            advice = missing_header(each.message) or _advice(each.message, source)
+            if advice:
+                each = Diagnostic(each.file, each.line, each.column, each.severity, f"{each.message}. {advice}")
+            yield each
+            continue
+        match = _NAME_LINE.fullmatch(source)
+        if broken or match is None or match[1] in refused or each.severity not in _ERRORS:
+            continue
+        refused.add(match[1])
+        yield _about_name(match[1], each.message, program)
+
+
+def _about_name(name: str, message: str, program: Program) -> Diagnostic:
+    is_variable = name in {each.name for each in program.variables}
+    what = "variable" if is_variable else "kernel"
+    place = _declaration(program, name)
+    if "undefined" in message or "has no member" in message:
+        names = ", ".join(dict.fromkeys(_KERNEL.findall(program.source))) or "none"
+        why = f" ({message})" if "<" in name else ""
+        has = "" if is_variable else f"; it has: {names}"
+        return Diagnostic(program.label, *place, "error", f"there is no {what} {name!r} in the source{why}{has}")
+    return Diagnostic(program.label, *place, "error", f"{name!r} does not name one {what}: {message}")
+
+
+def _declaration(program: Program, name: str) -> tuple[int, int]:
+    """Find the line and the column of a name in the source, or the beginning."""
+    base = re.sub(r"<.*", "", name, flags=re.DOTALL).split("::")[-1].strip()
+    kernels = (match for match in _KERNEL.finditer(program.source) if match[1] == base)
+    match = next(kernels, None) or re.search(rf"\b({re.escape(base)})\b", program.source)
+    if match is None:
+        return 1, 1
+    before = program.source[: match.start(1)]
+    return before.count("\n") + 1, match.start(1) - before.rfind("\n")
+
+
+def _advice(message: str, source: str) -> str:
+    if "host functions are not allowed in JIT mode" in message or "__host__ function is not allowed" in message:
+        if re.search(r"\bmain\s*\(|<<<", source):
+            return "The text of a kernel is device code only: what launches it is Python, kernel[grid, block](...)"
+        return "Mark the function __device__, or leave code for the host out: #ifndef __CUDACC_RTC__ ... #endif"
+    return ""
+
+
+def _assembler(message: str) -> str:
+    match = re.search(r"Instruction '(\S+)' (?:not supported on|cannot be compiled for)", message)
+    if match:
+        return (
+            f"ptxas: {message}. Instructions of one architecture alone need its letter: "
+            f"flags=['-arch=sm_90a'], or a target such as nvidia:sm_90a:32"
+        )
+    if "too much shared data" in message:
+        return f"ptxas: {message}. More is had as dynamic shared memory: extern __shared__, and shared= at the launch"
+    if "Unresolved extern function" in message:
+        return f"ptxas: {message}. Define it in the source, or link the code that has it: podium_nvidia.link"
+    return f"ptxas: {message}"
+
+
+def _show(diagnostic: Diagnostic, program: Program) -> str:
+    head = f"{diagnostic.file}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity}: {diagnostic.message}"
+    line = _source_line(diagnostic.file, diagnostic.line, program)
+    if line is None or not line.strip():
+        return head
+    gutter = f"{diagnostic.line:5} | "
+    blank = "".join("\t" if character == "\t" else " " for character in line[: diagnostic.column - 1])
+    return f"{head}\n{gutter}{line}\n{' ' * (len(gutter) - 2)}| {blank}^"
+
+
+def _source_line(file: str, number: int, program: Program) -> str | None:
+    if file == program.label:
+        text = program.source
+    else:
+        try:
+            with open(file, encoding="utf-8", errors="replace") as opened:
+                text = opened.read(1 << 20)
+        except OSError:
+            return None
+    lines: Sequence[str] = text.split("\n")
+    return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else None

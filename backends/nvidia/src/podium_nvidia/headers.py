@@ -1,0 +1,44 @@
+"""Headers that a kernel includes and NVRTC does not find: which package has them, or that none can."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["missing_header"]
+
+_MISSING = re.compile(r'cannot open source file "([^"]+)"')
+
+# The beginnings of what is included, and the component of the toolkit that has it, as cuda-toolkit's extras name it.
+_COMPONENTS = (
+    (re.compile(r"(cuda/|nv/|cub/|thrust/|libcudacxx/)"), "CCCL", "cccl"),
+    (re.compile(r"crt/"), "the headers of the compiler", "crt"),
+    (re.compile(r"curand"), "cuRAND", "curand"),
+    (re.compile(r"nvtx3/"), "NVTX", "nvtx"),
+    (
+        re.compile(r"(cuda|cooperative_groups|mma|vector_|device_|driver_|host_|math_|builtin_|sm_\d|library_types)"),
+        "the headers of the CUDA runtime",
+        "cudart",
+    ),
+)
+
+_STANDARD = re.compile(r"[a-z_]+(\.h)?")
+
+
+def missing_header(message: str) -> str | None:
+    """Say how to get the header that a message of NVRTC misses; None if the message is about something else."""
+    found = _MISSING.search(message)
+    if found is None:
+        return None
+    name = found[1]
+    for beginning, component, extra in _COMPONENTS:
+        if beginning.match(name):
+            return (
+                f"<{name}> belongs to {component}, which is not installed. Install it: pip install "
+                f"'podium-nvidia[nvrtc]', or 'cuda-toolkit[{extra}]' of NVRTC's version; or set CUDA_HOME to a toolkit"
+            )
+    if _STANDARD.fullmatch(name):
+        return (
+            f"<{name}> is not there for kernels: NVRTC has no C++ library. CCCL has a part of it for devices, such "
+            f"as <cuda/std/{name.removesuffix('.h')}>; or put the include between #ifndef __CUDACC_RTC__ and #endif"
+        )
+    return f"{name!r} is in none of the include folders; add its folder by include_dirs"

@@ -1,0 +1,103 @@
+"""What compiles kernels, named for cache keys.
+
+It stands apart from the compiling, since every process asks for the name and few compile: no library is opened, and
+neither cuda-python nor its pathfinder is imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from podium.errors import ToolchainError
+
+from podium_nvidia import toolkit
+from podium_nvidia._version import __version__
+
+__all__ = ["INCLUDE", "nvrtc_path", "toolchain"]
+
+INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+"""The folder of this backend's headers for kernels."""
+
+_known: dict[str, str] = {}  # what was found, by language and by name of library; failures are not kept
+
+
+def toolchain(language: str) -> str:
+    """Name the compiler for a language with its version, and the headers that it uses. Raises `ToolchainError`."""
+    known = _known.get(language)
+    if known is None:
+        known = _known[language] = _describe(language)
+    return known
+
+
+def nvrtc_path() -> str:
+    """Return the file of the NVRTC that this process uses. Raises `ToolchainError` if there is none."""
+    known = _known.get("nvrtc")
+    if known is None:
+        known = _known["nvrtc"] = _find_nvrtc()
+    return known
+
+
+def _describe(language: str) -> str:
+    if language != "cuda":
+        return f"podium-nvidia {__version__}"  # the driver does the rest, and is no part of the code
+    library = nvrtc_path()
+    folder = os.path.dirname(library)
+    try:
+        builtins = sorted(each for each in os.listdir(folder) if each.startswith("libnvrtc-builtins.so"))
+    except OSError:
+        builtins = []
+    files = [library, *(os.path.join(folder, each) for each in builtins)]
+    for each in toolkit.include_folders(library):
+        files += (os.path.join(each, marker) for marker in _HEADER_MARKERS)
+    lines = [f"podium-nvidia {__version__}", *filter(None, map(_identity, files))]
+    return "\n".join(lines)
+
+
+# Headers that another version of the toolkit or of CCCL has in another form.
+_HEADER_MARKERS = (
+    "cuda_runtime_api.h",
+    "cuda_fp16.h",
+    "cooperative_groups.h",
+    "cuda/std/__cccl/version.h",
+    "crt/mma.h",
+)
+
+
+def _identity(path: str) -> str:
+    """Name a file by what changes when it is replaced."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    return f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
+
+
+def _find_nvrtc() -> str:
+    # cuda-python takes the copy that the process has, if there is one of a version that it knows: so does this.
+    found = _mapped("libnvrtc.so.13") or toolkit.find_library("nvrtc")
+    if found is None:
+        found = _mapped("libnvrtc.so.12")
+    elif _soname(found) == "libnvrtc.so.12":
+        found = _mapped("libnvrtc.so.12") or found
+    if found is None:
+        raise ToolchainError(
+            "CUDA C++ is compiled by NVRTC, and there is none. Install it: pip install 'podium-nvidia[nvrtc]'; or set "
+            "CUDA_HOME to a CUDA toolkit"
+        )
+    return found
+
+
+def _soname(path: str) -> str:
+    return ".".join(os.path.basename(path).split(".")[:3])
+
+
+def _mapped(soname: str) -> str | None:
+    """Return the file of a library that the process has opened already."""
+    try:
+        ctypes.CDLL(soname, mode=ctypes.DEFAULT_MODE | os.RTLD_NOLOAD)
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+            paths = (line.split(None, 5)[-1].rstrip("\n") for line in file if f"/{soname}" in line)
+            return next((path for path in paths if _soname(path) == soname), None)
+    except OSError:
+        return None

@@ -1,0 +1,147 @@
+"""Where the parts of the CUDA toolkit are: NVRTC, nvJitLink and the headers, in wheels or in an installed toolkit.
+
+Nothing is opened here: every process asks which compiler would be used, and few compile.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+
+from podium.errors import SettingError
+
+__all__ = ["NVRTC_VARIABLE", "find_library", "include_folders", "library_folders", "toolkit_root"]
+
+NVRTC_VARIABLE = "PODIUM_NVIDIA_NVRTC"
+"""The variable that names the file of NVRTC, before anything else."""
+
+# As the wheels of CUDA 13 and those of CUDA 12 have them.
+_WHEEL_FOLDERS = {
+    "nvrtc": ("nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"),
+    "nvJitLink": ("nvidia/cu13/lib", "nvidia/nvjitlink/lib"),
+}
+_WHEEL_HEADERS = (
+    ("nvidia/cu13/include", "cuda_fp16.h"),
+    ("nvidia/cu13/include/cccl", "cuda/std/version"),
+    ("nvidia/cuda_runtime/include", "cuda_fp16.h"),
+    ("nvidia/cuda_cccl/include", "cuda/std/version"),
+    ("nvidia/cuda_nvcc/include", "crt/host_config.h"),
+    ("nvidia/curand/include", "curand_kernel.h"),
+)
+
+_MAJORS = (13, 12)  # the newest first, as cuda-python looks for them
+
+_TOOLKIT_FOLDERS = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
+
+_LOADER_CACHE = "/etc/ld.so.cache"
+
+
+def find_library(name: str) -> str | None:
+    """Return the file of a library, "nvrtc" or "nvJitLink"; None if there is none. Raises `SettingError`."""
+    named = os.environ.get(NVRTC_VARIABLE) if name == "nvrtc" else None
+    if named:
+        if not os.path.isfile(named):
+            raise SettingError(NVRTC_VARIABLE, named, "the file of libnvrtc.so, which there is not")
+        return named
+    for folder in library_folders(name):
+        for file in _file_names(name):
+            path = os.path.join(folder, file)
+            if os.path.isfile(path):
+                return path
+    return _by_loader(name)
+
+
+def library_folders(name: str) -> Iterator[str]:
+    """Give the folders where a library is looked for, in order: wheels, conda, the loader's variable, the toolkit."""
+    for entry in _import_folders():
+        for folder in _WHEEL_FOLDERS[name]:
+            yield os.path.join(entry, folder)
+    conda = os.environ.get("CONDA_PREFIX")
+    if conda:
+        yield os.path.join(conda, "lib")
+    yield from filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))
+    for root in _roots():
+        for folder in _TOOLKIT_FOLDERS:
+            yield os.path.join(root, folder)
+
+
+def include_folders(library: str | None) -> list[str]:
+    """Return the folders of the toolkit's headers: those of wheels, else those of the toolkit that a library is from.
+
+    The folder of CCCL, which has cuda/std and CUB, is one of its own where the toolkit keeps it apart.
+    """
+    root = toolkit_root(library) if library else None
+    found = [] if root is not None else _wheel_headers()
+    if not found:
+        for folder in filter(None, (root, os.environ.get("CONDA_PREFIX"), *_roots())):
+            found = list(_headers_of(folder))
+            if found:
+                break
+    return found
+
+
+def toolkit_root(library: str) -> str | None:
+    """Return the folder of the installed toolkit that a library belongs to; None if it is from a wheel or alone."""
+    folder = os.path.dirname(os.path.realpath(library))
+    for each in _TOOLKIT_FOLDERS:
+        if folder.endswith(os.sep + each):
+            root = folder[: -len(each) - 1]
+            if next(_headers_of(root), None) and not re.search(r"/nvidia/\w+$", root):
+                return root
+    return None
+
+
+def _headers_of(root: str) -> Iterator[str]:
+    for inner in ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include"):
+        folder = os.path.join(root, inner)
+        if os.path.isfile(os.path.join(folder, "cuda_fp16.h")):
+            yield folder
+            if os.path.isfile(os.path.join(folder, "cccl", "cuda", "std", "version")):
+                yield os.path.join(folder, "cccl")
+            return
+
+
+def _wheel_headers() -> list[str]:
+    """Return the first folder of wheels for each part that has it."""
+    found: dict[str, str] = {}
+    for folder, marker in _WHEEL_HEADERS:
+        for entry in _import_folders():
+            path = os.path.join(entry, folder)
+            if marker not in found and os.path.isfile(os.path.join(path, marker)):
+                found[marker] = path
+    return list(found.values())
+
+
+def _import_folders() -> list[str]:
+    return [each for each in sys.path if each and not each.endswith(".zip")]
+
+
+def _roots() -> Iterator[str]:
+    for name in ("CUDA_PATH", "CUDA_HOME"):
+        value = os.environ.get(name)
+        if value:
+            yield value
+    yield "/usr/local/cuda"
+
+
+def _file_names(name: str) -> Iterator[str]:
+    for major in _MAJORS:
+        yield f"lib{name}.so.{major}"
+
+
+def _by_loader(name: str) -> str | None:
+    """Look into the dynamic loader's own table, which is a text of names and paths with zeros between them."""
+    try:
+        with open(_LOADER_CACHE, "rb") as file:
+            table = file.read()
+    except OSError:
+        return None
+    for each in _file_names(name):
+        match = re.search(rb"/[^\0]*/" + re.escape(each.encode()) + rb"\0", table)
+        if match:
+            path = os.fsdecode(match[0][:-1])
+            if os.path.isfile(path):
+                return path
+    return None
