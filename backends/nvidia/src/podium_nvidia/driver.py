@@ -83,7 +83,7 @@ class NvidiaDriver(Driver):
         """Have nothing to wait for."""
         return 0
 
-    def launch(self, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         """Refuse."""
         raise self._unable()
 
