@@ -647,12 +647,12 @@ def test_buffers_are_aligned_and_zero(driver: cpu.CpuDriver, size: int, alignmen
     one, two = driver.allocate(size, alignment, 0, 0), driver.allocate(size, alignment, 0, 0)
     assert one.ptr % max(alignment, 64) == 0 and one.size == size and one.ptr and one.ptr != two.ptr
     back, sevens = array.array("B", b"\1" * max(size, 1)), array.array("B", b"\7" * max(size, 1))
-    driver.copy(back.buffer_info()[0], one.ptr, size, 0)
+    driver.copy(back.buffer_info()[0], one.ptr, size, 0, 0)
     assert back.tobytes()[:size] == bytes(size)
-    driver.copy(one.ptr, sevens.buffer_info()[0], size, 0)
-    driver.copy(back.buffer_info()[0], one.ptr, size, 0)
+    driver.copy(one.ptr, sevens.buffer_info()[0], size, 0, 0)
+    driver.copy(back.buffer_info()[0], one.ptr, size, 0, 0)
     assert back.tobytes()[:size] == b"\7" * size
-    driver.copy(back.buffer_info()[0], two.ptr, size, 0)
+    driver.copy(back.buffer_info()[0], two.ptr, size, 0, 0)
     assert back.tobytes()[:size] == bytes(size)
 
 
@@ -673,10 +673,10 @@ def test_buffers_are_private_to_a_process(driver: cpu.CpuDriver) -> None:
     ones, seen = array.array("B", b"\1" * 8), array.array("B", bytes(8))
     child = os.fork()
     if child == 0:
-        driver.copy(buffer.ptr, ones.buffer_info()[0], 8, 0)
+        driver.copy(buffer.ptr, ones.buffer_info()[0], 8, 0, 0)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    driver.copy(seen.buffer_info()[0], buffer.ptr, 8, 0)
+    driver.copy(seen.buffer_info()[0], buffer.ptr, 8, 0, 0)
     assert seen.tobytes() == bytes(8)
 
 

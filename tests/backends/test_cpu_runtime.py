@@ -254,7 +254,7 @@ def test_a_copy_waits_for_its_stream(module: podium.Module) -> None:
     module["wait_for"][1, 1](flag, 0, out, 5, stream=12)
     copied = zeros(1)
     driver = podium.driver.active
-    driver.copy(copied.ctypes.data, out.ctypes.data, 4, 12)
+    driver.copy(copied.ctypes.data, out.ctypes.data, 4, 0, 12)
     assert copied[0] == 5
 
 

@@ -178,7 +178,7 @@ class RaisesWhenUnloading(FakeDriver):
 class AlignsNothing(FakeDriver):
     """Its memory begins at odd addresses."""
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
+    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
         memory: Any = super().allocate(size + 1, alignment, device, stream)
         memory.ptr += 1
         return memory  # type: ignore[no-any-return]
@@ -187,8 +187,8 @@ class AlignsNothing(FakeDriver):
 class CopiesTooLittle(FakeDriver):
     """Its copies lack the last byte."""
 
-    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
-        super().copy(destination, source, size - 1, stream)
+    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
+        super().copy(destination, source, size - 1, device, stream)
 
 
 class KnowsFewStatuses(FakeDriver):
@@ -221,7 +221,7 @@ class SpeaksAtTheEnd(FakeDriver):
 class SharesItsMemory(FakeDriver):
     """It gives the same memory to all who ask for the same size."""
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
+    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
         kept = self.__dict__.setdefault("kept", {})
         return kept.setdefault((size, alignment), super().allocate(size, alignment, device, stream))  # type: ignore[no-any-return]
 

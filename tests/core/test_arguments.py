@@ -393,7 +393,7 @@ def test_parameters_are_aligned() -> None:
 
     kind = type(driver._recorders[both.function])
 
-    def record(shape: Any, stream: int, parameters: Any, count: int) -> int:
+    def record(shape: Any, device: int, stream: int, parameters: Any, count: int) -> int:
         addresses.append([parameters[index] for index in range(count)])
         return 0
 

@@ -21,6 +21,7 @@ EXAMPLES: dict[type[PodiumError], tuple[tuple[Any, ...], dict[str, Any]]] = {
     errors.PodiumError: (("text",), {}),
     errors.BackendError: (("text",), {}),
     errors.UnknownBackendError: (("nvida", ["nvidia", "cpu"], "nvidia"), {}),
+    errors.UnsupportedError: (("cpu", "events"), {}),
     errors.InactiveBackendError: (("nvidia", "no device", "PODIUM_BACKEND"), {}),
     errors.NoActiveBackendError: (({"nvidia": ("podium-nvidia", "no device")},), {}),
     errors.AmbiguousBackendError: ((["a", "b"], 100), {}),

@@ -228,27 +228,23 @@ def test_launch_attributes(fake: FakeDriver, kernel: podium.Kernel) -> None:
     launch = last(fake)
     assert (launch.cluster, launch.flags, launch.shared) == ((2, 1, 1), 3, 9)
     with pytest.raises(
-        LaunchConfigError, match="no launch feature 'priority'; it has: cluster, cooperative, dependent"
+        LaunchConfigError,
+        match="no launch feature 'carveout'; it has: cluster, cooperative, dependent, preferred_cluster, priority",
     ):
-        kernel[LaunchConfig(1, 1, attributes={"priority": 1})]
+        kernel[LaunchConfig(1, 1, attributes={"carveout": 1})]
 
 
-def test_attributes_of_a_backend_are_never_lost(level: str) -> None:
-    """A launch attribute that only the driver's Python side knows keeps its launches there, at either level."""
-    attributes: list[Any] = []
-
-    class Attributed(FakeDriver):
-        features = frozenset({"priority"})
-
-        def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Any) -> int:
-            attributes.append(config.attributes)
-            return super().launch(function, config, device, stream, parameters)
-
-    driver = Attributed()
-    launch = podium.kernel(SOURCE).binding(driver).get(LaunchConfig(1, 1, attributes={"priority": -5}))
-    launch(None, 1)
-    launch(None, 1)
-    assert attributes == [(("priority", -5),)] * 2
+def test_attributes_of_a_backend_reach_the_driver(fake: FakeDriver, kernel: podium.Kernel, level: str) -> None:
+    """GRD-09: attributes of the backend's own, one to three numbers of 32 bits, reach the driver from both levels."""
+    launch = kernel[LaunchConfig(1, 1, attributes={"priority": -5, "preferred_cluster": (2, 1, 1)})]
+    for _ in range(3):
+        launch(None, 1)
+    kernel[LaunchConfig(1, 1, attributes={"priority": (1 << 32) - 1})](None, 1)
+    kernel[1, 1](None, 1)
+    assert kernel.level == level
+    keys = FakeDriver.attribute_keys
+    both = ((keys["preferred_cluster"], (2, 1, 1)), (keys["priority"], (0xFFFFFFFB,)))
+    assert [each.attributes for each in fake.launches] == [both] * 3 + [((keys["priority"], (0xFFFFFFFF,)),), ()]
 
 
 def test_a_driver_can_refuse_a_shape_once_for_each_device(level: str) -> None:

@@ -51,7 +51,7 @@ def test_no_allocator_is_needed(level: str) -> None:
     asked: list[tuple[int, int, int, int]] = []
 
     class Asked(FakeDriver):
-        def allocate(self, size: int, alignment: int, device: int, stream: int) -> Any:
+        def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Any:
             asked.append((size, alignment, device, stream))
             return super().allocate(size, alignment, device, stream)
 

@@ -107,6 +107,7 @@ class Binding:
                 shared=launcher.shared,
                 cooperative=launcher.cooperative,
                 dependent=launcher.dependent,
+                attributes=launcher.attributes,
             )
         except LaunchConfigError as error:
             raise error.of_kernel(self.name) from None
@@ -163,7 +164,7 @@ class Binding:
 
     def _load(self, device: Device) -> Function:
         code = self.code(device.target)
-        if code.target != device.target:
+        if not self.driver.accepts(code.target, device.target):
             raise LoadError(
                 f"{self.name}: the code was built for {code.target}, the device {device.index} ({device.name}) is "
                 f"{device.target}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
-from podium._launch_config import Dim3, LaunchConfig
+from podium._launch_config import Dim3, LaunchConfig, pack_attributes
 from podium._limits import check_block, check_features, check_limits
 from podium._stream import stream_handle
 from podium.errors import LaunchConfigError
@@ -42,6 +42,10 @@ class Launch:
     cluster: Dim3 = property(lambda self: self.config.cluster)  # type: ignore[assignment]
     shared: int = property(lambda self: self.config.shared)  # type: ignore[assignment]
     flags: int = property(lambda self: int(self.config.cooperative) | int(self.config.dependent) << 1)  # type: ignore[assignment]
+
+    @property
+    def _packed_attributes(self) -> bytes:
+        return pack_attributes(self.config.attributes, self.binding.driver.attribute_keys)
 
     def __call__(self, *args: Any, **keywords: Any) -> None:
         """Launch."""
@@ -89,8 +93,8 @@ class Launch:
 
     def _promote(self) -> bool:
         launcher = self.binding.launcher
-        # the generated one knows no attributes of backends, and has C integers; what is over them is over every limit
-        if self.config.attributes or not self._fits_in_c() or not launcher.promote():
+        # the generated one has C integers; what is over them is over every limit
+        if not self._fits_in_c() or not launcher.promote():
             return False
         self._generated = launcher.bind(self)
         self.binding.replace(self, self._generated)

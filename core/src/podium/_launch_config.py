@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import operator
+import struct
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Union
 
 from podium._arguments import describe
 from podium._record import record
 from podium.errors import LaunchConfigError
 
-__all__ = ["AXES", "Dim3", "LaunchConfig", "dim3"]
+__all__ = ["AXES", "Attribute", "Dim3", "LaunchConfig", "dim3", "pack_attributes"]
 
 Dim3 = tuple[int, int, int]
+Attribute = Union[int, tuple[int, ...]]
 AXES = ("x", "y", "z")
 
 
@@ -53,7 +55,7 @@ class LaunchConfig:
 
     Only what holds on every device is checked here; a device's own limits are checked when it is known.
     `cooperative` asks that all blocks run at once, `dependent` that the launch may overlap the one before it in its
-    stream. `attributes` are the backend's own, by name.
+    stream. `attributes` are the backend's own, by name; a value is an integer of 32 bits, or up to three of them.
     """
 
     grid: Dim3
@@ -62,7 +64,7 @@ class LaunchConfig:
     shared: int = 0
     cooperative: bool = False
     dependent: bool = False
-    attributes: tuple[tuple[str, int], ...] = ()
+    attributes: tuple[tuple[str, Attribute], ...] = ()
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class LaunchConfig:
         shared: int = 0,
         cooperative: bool = False,
         dependent: bool = False,
-        attributes: Mapping[str, int] | Iterable[tuple[str, int]] = (),
+        attributes: Mapping[str, Attribute] | Iterable[tuple[str, Attribute]] = (),
     ) -> None:
         block_size, cluster_size = dim3(block, "block"), dim3(cluster, "cluster")
         for name, size in (("block", block_size), ("cluster", cluster_size)):
@@ -82,7 +84,6 @@ class LaunchConfig:
                     raise LaunchConfigError(
                         f"{name}.{axis} is 0; it must be at least 1", axis=f"{name}.{axis}", value=0
                     )
-        pairs = attributes.items() if isinstance(attributes, Mapping) else attributes
         assign = object.__setattr__
         assign(self, "grid", dim3(grid, "grid"))
         assign(self, "block", block_size)
@@ -90,7 +91,7 @@ class LaunchConfig:
         assign(self, "shared", _size(shared))
         assign(self, "cooperative", bool(cooperative))
         assign(self, "dependent", bool(dependent))
-        assign(self, "attributes", tuple(sorted((str(name), operator.index(value)) for name, value in pairs)))
+        assign(self, "attributes", _attributes(attributes) if attributes else ())
 
     @property
     def blocks(self) -> int:
@@ -107,3 +108,44 @@ def _size(shared: int) -> int:
     if size < 0:
         raise LaunchConfigError(f"shared is {size}; it cannot be negative", axis="shared", value=size)
     return size
+
+
+_MOST_ATTRIBUTES = 16  # PODIUM_ATTRIBUTES of podium_launch.h
+
+
+def _attributes(
+    attributes: Mapping[str, Attribute] | Iterable[tuple[str, Attribute]],
+) -> tuple[tuple[str, Attribute], ...]:
+    pairs = attributes.items() if isinstance(attributes, Mapping) else attributes
+    made = {str(name): _attribute(str(name), value) for name, value in pairs}
+    if len(made) > _MOST_ATTRIBUTES:
+        raise LaunchConfigError(
+            f"A launch has at most {_MOST_ATTRIBUTES} attributes, not {len(made)}", axis="attributes", value=len(made)
+        )
+    return tuple(sorted(made.items(), key=operator.itemgetter(0)))
+
+
+def _attribute(name: str, value: Any) -> Attribute:
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    try:
+        numbers = tuple(map(operator.index, values))
+    except TypeError:
+        numbers = ()
+    if not 1 <= len(numbers) <= 3 or not all(-(1 << 31) <= number < 1 << 32 for number in numbers):
+        text = f"({', '.join(map(describe, values[:4]))})" if isinstance(value, (tuple, list)) else describe(value)
+        raise LaunchConfigError(
+            f"The launch attribute {name!r} is an integer of 32 bits or one to three of them, not {text}",
+            axis=name,
+            value=text,
+        )
+    return numbers if isinstance(value, (tuple, list)) else numbers[0]
+
+
+def pack_attributes(attributes: Iterable[tuple[str, Attribute]], keys: Mapping[str, int]) -> bytes:
+    """Return attributes as an array of ``struct podium_attribute``; `keys` are those of the driver."""
+    packed = b""
+    for name, value in attributes:
+        values = value if isinstance(value, tuple) else (value,)
+        words = [number & 0xFFFFFFFF for number in values] + [0] * (3 - len(values))
+        packed += struct.pack("=5I", keys[name], *words, len(values))
+    return packed

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from podium import _debug, _settings, _state
 from podium._hooks import LaunchEvent, hooks
-from podium._launch_config import AXES, Dim3, LaunchConfig, dim3
+from podium._launch_config import AXES, Dim3, LaunchConfig, dim3, pack_attributes
 from podium._limits import check_features, check_limits, grid_error
 from podium._parameters import LARGEST, Parameters, parameter_offsets
 from podium._signature import Signature
@@ -49,7 +49,8 @@ class Launcher:
     ``shared``                              bytes of dynamic shared memory
     ``global_scratch_size``, ``_align``     scratch memory for each block; its address follows the arguments
     ``profile_scratch_size``, ``_align``    the same for profilers, after it
-    ``cooperative`` or ``launch_cooperative_grid``, ``dependent`` or ``launch_pdl``    launch attributes
+    ``cooperative`` or ``launch_cooperative_grid``, ``dependent`` or ``launch_pdl``    how the grid is launched
+    ``attributes``                          launch attributes of the backend, as those of `LaunchConfig`
     ``contiguous``                          whether arrays that are not C-contiguous are refused
     ======================================  ==================================================================
 
@@ -90,6 +91,8 @@ class Launcher:
         self.cluster: Dim3 = dim3(cluster, "cluster") if cluster is not None else (clusters, 1, 1)
         self.cooperative = bool(read("cooperative", read("launch_cooperative_grid", False)))
         self.dependent = bool(read("dependent", read("launch_pdl", False)))
+        attributes = read("attributes", None) or ()
+        self.attributes = LaunchConfig(1, 1, attributes=attributes).attributes if attributes else ()
         self._grid_scale = clusters if cluster is None else 1
         self._contiguous = int(bool(read("contiguous", False)))
         self._scratch = [
@@ -119,6 +122,7 @@ class Launcher:
         self._fits = False  # whether the limits of the device have been looked at
         self._build: Build | None = None
         check_features(self.name, self.driver, self._config((1, 1, 1)))
+        self._packed_attributes = pack_attributes(self.attributes, self.driver.attribute_keys)
         self._choose_level(_settings.launcher_level())
         if _settings.trace_file() is not None:
             from podium import _trace
@@ -243,6 +247,7 @@ class Launcher:
                 shared=self.shared,
                 cooperative=self.cooperative,
                 dependent=self.dependent,
+                attributes=self.attributes,
             )
         return config
 

@@ -17,17 +17,16 @@ __all__ = ["check_block", "check_features", "check_limits", "find_device", "grid
 
 def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
     """Raise `LaunchConfigError` for a launch feature or attribute that the backend does not have."""
-    wanted = [name for name, _ in config.attributes]
-    wanted += ["cluster"] * (config.cluster != (1, 1, 1))
-    wanted += ["cooperative"] * config.cooperative + ["dependent"] * config.dependent
+    wanted = [name for name, _ in config.attributes if name not in driver.attribute_keys]
+    flags = {"cluster": config.cluster != (1, 1, 1), "cooperative": config.cooperative, "dependent": config.dependent}
+    wanted += [name for name, is_wanted in flags.items() if is_wanted and name not in driver.features]
     for name in wanted:
-        if name not in driver.features:
-            known = ", ".join(sorted(driver.features)) or "none"
-            raise LaunchConfigError(
-                f"{kernel}: backend {driver.name!r} has no launch feature {name!r}; it has: {known}",
-                kernel=kernel,
-                axis=name,
-            )
+        known = ", ".join(sorted({*driver.attribute_keys, *(flags.keys() & driver.features)})) or "none"
+        raise LaunchConfigError(
+            f"{kernel}: backend {driver.name!r} has no launch feature {name!r}; it has: {known}",
+            kernel=kernel,
+            axis=name,
+        )
 
 
 def find_device(what: str, driver: Driver, index: int, kernel: str | None = None) -> Device:

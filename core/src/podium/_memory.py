@@ -122,7 +122,7 @@ class Array:
         data = ctypes.create_string_buffer(max(1, self.nbytes))
         if self.nbytes:
             stream = self.driver.current_stream(self.device)
-            self.driver.copy(ctypes.addressof(data), self.ptr, self.nbytes, stream)
+            self.driver.copy(ctypes.addressof(data), self.ptr, self.nbytes, self.device, stream)
         return data.raw[: self.nbytes]
 
     def numpy(self) -> Any:
@@ -218,7 +218,7 @@ def empty(
     element, axes = element_type(dtype), _shape(shape)
     device = driver.current_device() if device is None else find_device("empty", driver, device).index
     size = math.prod(axes) * element.size
-    buffer = driver.allocate(max(1, size), _ALIGNMENT, device, driver.current_stream(device))
+    buffer = driver.allocate(max(1, size), _ALIGNMENT, device, None)
     return array_at(driver, device, element.spelling, axes, buffer)
 
 
@@ -282,7 +282,7 @@ def _check_element(taker: str, found: ElementType, wanted: ElementType) -> None:
 def _write(array: Array, data: bytes) -> None:
     source = ctypes.create_string_buffer(data, len(data))
     stream = array.driver.current_stream(array.device)
-    array.driver.copy(array.ptr, ctypes.addressof(source), len(data), stream)
+    array.driver.copy(array.ptr, ctypes.addressof(source), len(data), array.device, stream)
 
 
 def _from_bytes(data: bytes, shape: tuple[int, ...], dtype: str) -> Array:

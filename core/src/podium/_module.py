@@ -190,7 +190,7 @@ class Module:
             if loaded is not None:
                 return loaded
             code = self.code or self.compiled(driver, device.target)
-            if code.target != device.target:
+            if not driver.accepts(code.target, device.target):
                 raise LoadError(
                     f"{name}: the code was built for {code.target}, the device {device.index} ({device.name}) is "
                     f"{device.target}",

@@ -26,20 +26,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Protocol, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 from podium._fork import ForkSafeLock
+from podium._function import Buffer, Function, Occupancy
 from podium._launch_config import LaunchConfig
 from podium._launcher import Launcher
 from podium._object_code import ObjectCode
 from podium._parameters import Parameters
 from podium._program import Entry, Options, Program
-from podium._record import field, record
 from podium._settings import environment_flag
 from podium._signature import Parameter, Signature, Type
 from podium._target import Device, Target
 from podium._variable import Variable
-from podium.errors import LoadError
+from podium.errors import LoadError, UnsupportedError
 from podium.hookspecs import API_VERSION, hookimpl
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ __all__ = [
     "LaunchConfig",
     "Launcher",
     "ObjectCode",
+    "Occupancy",
     "Options",
     "Parameter",
     "Parameters",
@@ -86,31 +87,6 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'podium.backend' has no attribute {name!r}")
 
 
-class Buffer(Protocol):
-    """Device memory that is freed when the object goes away; `ptr` is its address, `size` its bytes."""
-
-    @property
-    def ptr(self) -> int: ...
-
-    @property
-    def size(self) -> int: ...
-
-
-@record(frozen=True)
-class Function:
-    """A kernel loaded on a device.
-
-    `handle` is what a launch is given; `module` is what `Driver.unload` is given, and may be 0. `max_threads` is the
-    most threads in a block that this kernel can have there, where it is lower than the device's. `attributes` has
-    what else the backend knows, such as registers or static shared bytes; `podium doctor` and users read it.
-    """
-
-    handle: int
-    module: int = 0
-    max_threads: int | None = None
-    attributes: Mapping[str, int] = field(default_factory=dict)
-
-
 class Driver(ABC):
     """One kind of device. podium makes one instance in a process, on first need, from any thread.
 
@@ -135,7 +111,12 @@ class Driver(ABC):
     """The languages that `compile` takes."""
 
     features: ClassVar[frozenset[str]] = frozenset()
-    """The launch features there are: "cluster", "cooperative", "dependent", and names of launch attributes."""
+    """What there is: for launches "cluster", "cooperative", "dependent" and the names in `attribute_keys`; and of the
+    methods that not every backend has, "streams", "events", "pinned" and "occupancy", each named where it is declared.
+    """
+
+    attribute_keys: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    """The launch attributes by name, with the vendor's number of each: what the C template is given as `key`."""
 
     environment: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """The backend's environment variables with what each means, for ``podium doctor``.
@@ -214,15 +195,19 @@ class Driver(ABC):
         """Release what `load` returned. Called from `Kernel.unload` and from finalizers; it must not raise then."""
 
     @abstractmethod
-    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
-        """Return device memory, usable in stream order; the default allocator of scratch memory, too.
+    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
+        """Return device memory, usable in the order of a stream, as scratch memory is: it is freed in that order, too.
 
-        Raises `OutOfResourcesError`.
+        Without a stream it is for any of them, as arrays are: it is there when the call returns, and freeing it waits
+        for the work before. Raises `OutOfResourcesError`.
         """
 
     @abstractmethod
-    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
-        """Copy bytes between host and device memory, in any direction; done when it returns."""
+    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
+        """Copy bytes between host and device memory, in any direction: after what is in the stream of the device.
+
+        It is done when it returns. Raises `LaunchError`.
+        """
 
     @abstractmethod
     def current_device(self) -> int:
@@ -296,3 +281,78 @@ class Driver(ABC):
     def can_access(self, device: int, peer: int) -> bool:
         """Tell whether kernels on a device can reach the memory of a peer device."""
         return device == peer
+
+    def accepts(self, code: Target, device: Target) -> bool:
+        """Tell whether a device takes code that was compiled for a target, which may not be the device's own."""
+        return code == device
+
+    def pointer_device(self, address: int) -> tuple[int, int] | None:
+        """Return DLPack's device type and the index of the device that memory belongs to; None if that is not known.
+
+        Host memory that the driver does not know is (1, 0). Called for arrays whose protocol does not tell, and with
+        debugging on for addresses.
+        """
+        return None
+
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions of what is at work, such as {"driver": "580.95", "toolkit": "13.0"}: short texts.
+
+        For messages of errors and ``podium doctor``. It must not raise, and leaves out what is not known.
+        """
+        return {}
+
+    # ---- what the features "streams", "events", "pinned" and "occupancy" are; statuses as of `launch` ----
+
+    def create_stream(self, device: int, priority: int) -> int:
+        """Make a stream that runs beside all others ("streams"). A lower number has priority over a higher one."""
+        raise UnsupportedError(self.name, "streams")
+
+    def destroy_stream(self, stream: int, device: int) -> None:
+        """Give a stream back; its work goes on ("streams"). Called from finalizers, so it must not raise."""
+        raise UnsupportedError(self.name, "streams")
+
+    def create_event(self, device: int, timed: bool) -> int:
+        """Make an event, which takes the time if it is `timed` ("events")."""
+        raise UnsupportedError(self.name, "events")
+
+    def destroy_event(self, event: int, device: int) -> None:
+        """Give an event back, also one that is waited for ("events"). Called from finalizers, so it must not raise."""
+        raise UnsupportedError(self.name, "events")
+
+    def record_event(self, event: int, device: int, stream: int) -> int:
+        """Put an event behind the work that is in a stream now ("events"); return the status."""
+        raise UnsupportedError(self.name, "events")
+
+    def wait_event(self, device: int, stream: int, event: int) -> int:
+        """Let the later work of a stream wait for an event, also of another device ("events"); return the status."""
+        raise UnsupportedError(self.name, "events")
+
+    def event_done(self, event: int, device: int) -> bool:
+        """Tell whether the work before an event has ended ("events"). Raises `LaunchError` if it failed."""
+        raise UnsupportedError(self.name, "events")
+
+    def synchronize_event(self, event: int, device: int) -> int:
+        """Wait for the work before an event ("events"); return the status of what was waited for."""
+        raise UnsupportedError(self.name, "events")
+
+    def elapsed(self, start: int, end: int, device: int) -> float:
+        """Return the seconds between two timed events that have come to pass ("events"). Raises `LaunchError`."""
+        raise UnsupportedError(self.name, "events")
+
+    def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
+        """Return host memory that kernels of the device reach, too ("pinned"); freeing it waits for the work before.
+
+        Raises `OutOfResourcesError`.
+        """
+        raise UnsupportedError(self.name, "pinned")
+
+    def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
+        """Compute how many blocks of a launch run at once ("occupancy")."""
+        raise UnsupportedError(self.name, "occupancy")
+
+    def suggested_block(self, function: Function, device: int, shared: int) -> tuple[int, int]:
+        """Return a number of threads in a block that fills the device, and the fewest blocks for that ("occupancy").
+
+        `shared` is the dynamic shared memory of a block, in bytes.
+        """
+        raise UnsupportedError(self.name, "occupancy")

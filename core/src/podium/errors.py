@@ -24,6 +24,7 @@
     ├── LaunchError                         the driver refused or failed a launch; status name and text
     ├── ForkedProcessError                  a device was used in a process forked after its driver began
     ├── ScratchError                        scratch memory is needed and could not be had
+    ├── UnsupportedError                    the backend does not have such a thing (also a NotImplementedError)
     └── SettingError                        an environment variable has a value that means nothing (also a ValueError)
 
 Every error can be pickled, and carries as attributes what its message says.
@@ -61,6 +62,7 @@ __all__ = [
     "SourceError",
     "ToolchainError",
     "UnknownBackendError",
+    "UnsupportedError",
 ]
 
 
@@ -322,6 +324,14 @@ class ScratchError(PodiumError):
     def __init__(self, message: str, *, kernel: str, size: int, alignment: int) -> None:
         super().__init__(message)
         self.kernel, self.size, self.alignment = kernel, size, alignment
+
+
+class UnsupportedError(PodiumError, NotImplementedError):
+    """A backend has no such thing as was asked for: `feature` names it, as `Driver.features` does."""
+
+    def __init__(self, backend: str, feature: str) -> None:
+        super().__init__(f"Backend {backend!r} has no {feature}")
+        self.backend, self.feature = backend, feature
 
 
 class SettingError(PodiumError, ValueError):

@@ -209,7 +209,7 @@ class CpuDriver(Driver):
         """Keep the code: thread-local memory and pointers to functions may outlive the kernel that they came from."""
         self._own.pop(function.module, None)
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
+    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
         """Return memory of the host."""
         if self.checks is not None and self.checks.sanitizers.address:
             from podium_cpu.arena import ArenaBuffer
@@ -217,7 +217,7 @@ class CpuDriver(Driver):
             return ArenaBuffer(size, alignment)
         return HostBuffer(size, alignment)
 
-    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
+    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
         """Copy bytes when the stream has come to an end; the two places may overlap."""
         if stream:
             runtime.wait(stream)

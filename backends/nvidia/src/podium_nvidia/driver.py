@@ -67,7 +67,7 @@ class NvidiaDriver(Driver):
         """Refuse."""
         raise self._unable()
 
-    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
+    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
         """Refuse."""
         raise self._unable()
 

@@ -65,7 +65,7 @@ class Filled:
         if data:
             source = ctypes.create_string_buffer(data, len(data))
             stream = driver.current_stream(array.device)
-            driver.copy(array.ptr, ctypes.addressof(source), len(data), stream)
+            driver.copy(array.ptr, ctypes.addressof(source), len(data), array.device, stream)
         return array
 
     def data(self) -> bytes:

@@ -23,6 +23,15 @@
 #include "podium_dlpack.h"
 #include "podium_python.h"
 
+/* A launch attribute of the backend's own: its number in Driver.attribute_keys, and one to three values. Those below
+ * zero are there in two's complement; what is left of `value` is 0. */
+struct podium_attribute {
+    uint32_t key;
+    uint32_t value[3];
+    uint32_t count;
+};
+#define PODIUM_ATTRIBUTES 16 /* the most that a launch has */
+
 /* The shape of one launch, as the driver call of a backend gets it. */
 struct podium_shape {
     uint32_t grid[3];    /* blocks */
@@ -30,6 +39,8 @@ struct podium_shape {
     uint32_t cluster[3]; /* blocks */
     uint32_t flags;      /* PODIUM_COOPERATIVE, PODIUM_DEPENDENT */
     uint64_t shared;     /* bytes */
+    uint32_t attribute_count;
+    const struct podium_attribute *attributes; /* sorted by name */
 };
 #define PODIUM_COOPERATIVE 1u
 #define PODIUM_DEPENDENT 2u
@@ -56,6 +67,7 @@ struct podium_launcher {
     PyObject *scratch; /*  (which, blocks, device, stream) -> (address, owner) */
     PyObject *failed; /*   (status, grid, block, device, stream): raises */
     PyObject *keep_alive; /* (device, stream, *objects): holds on to them until the stream has passed the launch */
+    PyObject *attributes; /* bytes: those that the shape has the address of */
     struct podium_state *state;
     struct podium_shape shape;
     uint32_t grid_limit[3];

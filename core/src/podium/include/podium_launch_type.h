@@ -13,6 +13,7 @@ struct podium_launch {
     struct podium_launcher *launcher;
     PyObject *prepare; /* (device, stream) -> function, or None if the grid is empty; checks limits, loads */
     PyObject *slow;    /* (*args, **keywords): the whole launch */
+    PyObject *attributes; /* bytes: those that the shape has the address of */
     struct podium_shape shape;
     int has_stream;
     uint64_t stream;
@@ -107,7 +108,8 @@ static PyObject *podium_launch_new(PyTypeObject *type, PyObject *arguments, PyOb
         self->stream = PyLong_AsUnsignedLongLong(stream);
     }
     Py_DecRef(stream);
-    if (PyErr_Occurred() || podium_read(item[3], "flags", &flags) < 0 ||
+    if (PyErr_Occurred() || (self->attributes = podium_read_attributes(item[3], &self->shape)) == NULL ||
+        podium_read(item[3], "flags", &flags) < 0 ||
         podium_read(item[3], "shared", &self->shape.shared) < 0 ||
         podium_read_tuple(item[3], "grid", 3, self->shape.grid) < 0 ||
         podium_read_tuple(item[3], "block", 3, self->shape.block) < 0 ||
@@ -127,6 +129,7 @@ static int podium_launch_traverse(PyObject *object, visitproc visit, void *argum
     PODIUM_VISIT(self->launcher);
     PODIUM_VISIT(self->prepare);
     PODIUM_VISIT(self->slow);
+    PODIUM_VISIT(self->attributes);
     return 0;
 }
 
@@ -136,6 +139,7 @@ static int podium_launch_clear(PyObject *object) {
     PODIUM_CLEAR(self->launcher);
     PODIUM_CLEAR(self->prepare);
     PODIUM_CLEAR(self->slow);
+    PODIUM_CLEAR(self->attributes);
     return 0;
 }
 

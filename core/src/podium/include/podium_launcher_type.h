@@ -76,6 +76,7 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
         (self->scratch = PyObject_GetAttrString(owner, "_allocate_scratch")) == NULL ||
         (self->failed = PyObject_GetAttrString(owner, "_raise_status")) == NULL ||
         (self->keep_alive = PyObject_GetAttrString(owner, "_keep_alive")) == NULL ||
+        (self->attributes = podium_read_attributes(owner, &self->shape)) == NULL ||
         podium_read(owner, "_state_address", &state) < 0 || podium_read(owner, "_flags", &flags) < 0 ||
         podium_read(owner, "shared", &self->shape.shared) < 0 || podium_read(owner, "_grid_scale", &scale) < 0 ||
         podium_read(owner, "_contiguous", &contiguous) < 0 || podium_read(owner, "_id", &self->id) < 0 ||
@@ -110,6 +111,7 @@ static int podium_launcher_traverse(PyObject *object, visitproc visit, void *arg
     PODIUM_VISIT(self->scratch);
     PODIUM_VISIT(self->failed);
     PODIUM_VISIT(self->keep_alive);
+    PODIUM_VISIT(self->attributes);
     return 0;
 }
 
@@ -123,6 +125,7 @@ static int podium_launcher_clear(PyObject *object) {
     PODIUM_CLEAR(self->scratch);
     PODIUM_CLEAR(self->failed);
     PODIUM_CLEAR(self->keep_alive);
+    PODIUM_CLEAR(self->attributes);
     return 0;
 }
 

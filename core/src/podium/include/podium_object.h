@@ -2,7 +2,7 @@
 #ifndef PODIUM_OBJECT_H
 #define PODIUM_OBJECT_H
 
-#include "podium_python.h"
+#include "podium_launch.h"
 
 /* What the garbage collector has taken apart can still be reached from another finalizer; it must not crash. */
 static PyObject *podium_cleared_call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
@@ -42,6 +42,21 @@ static int podium_read(PyObject *owner, const char *name, uint64_t *out) {
     *out = PyLong_AsUnsignedLongLong(value);
     Py_DecRef(value);
     return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Read the launch attributes, which Python has packed into bytes; the shape has the address of what is in them. */
+static PyObject *podium_read_attributes(PyObject *owner, struct podium_shape *shape) {
+    PyObject *bytes = PyObject_GetAttrString(owner, "_packed_attributes");
+    char *data = NULL;
+    Py_ssize_t length = 0;
+    if (bytes == NULL) return NULL;
+    if (PyBytes_AsStringAndSize(bytes, &data, &length) < 0) {
+        Py_DecRef(bytes);
+        return NULL;
+    }
+    shape->attribute_count = (uint32_t)((size_t)length / sizeof(struct podium_attribute));
+    shape->attributes = (const struct podium_attribute *)(const void *)data;
+    return bytes;
 }
 
 /* Read `count` integers of a tuple attribute. */

@@ -32,7 +32,10 @@ _MAX_THREADS = 1024
 
 @dataclass(frozen=True)
 class RecordedLaunch:
-    """One launch that reached the fake driver. `parameters` has the bytes of each parameter."""
+    """One launch that reached the fake driver.
+
+    `parameters` has the bytes of each parameter, `attributes` the keys and the values, of 32 bits without sign.
+    """
 
     kernel: str
     device: int
@@ -43,6 +46,7 @@ class RecordedLaunch:
     flags: int
     stream: int
     parameters: tuple[bytes, ...]
+    attributes: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 class FakeArray:
@@ -61,6 +65,12 @@ class FakeArray:
         return _dlpack.export(self, self.address, self.__dlpack_device__(), element_type("fp32"), (4,), max_version)
 
 
+class _Attribute(ctypes.Structure):
+    """struct podium_attribute of podium_launch.h."""
+
+    _fields_ = [("key", ctypes.c_uint32), ("value", ctypes.c_uint32 * 3), ("count", ctypes.c_uint32)]
+
+
 class _Shape(ctypes.Structure):
     """struct podium_shape of podium_launch.h."""
 
@@ -70,11 +80,18 @@ class _Shape(ctypes.Structure):
         ("cluster", ctypes.c_uint32 * 3),
         ("flags", ctypes.c_uint32),
         ("shared", ctypes.c_uint64),
+        ("attribute_count", ctypes.c_uint32),
+        ("attributes", ctypes.POINTER(_Attribute)),
     ]
 
 
 _Recorder = ctypes.PYFUNCTYPE(
-    ctypes.c_int, ctypes.POINTER(_Shape), ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int
+    ctypes.c_int,
+    ctypes.POINTER(_Shape),
+    ctypes.c_int,
+    ctypes.c_uint64,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.c_int,
 )
 
 
@@ -105,7 +122,8 @@ class FakeDriver(Driver):
     name = "fake"
     priority = 50
     launcher_cls = FakeLauncher
-    features = frozenset({"cluster", "cooperative", "dependent"})
+    features = frozenset({"cluster", "cooperative", "dependent", "priority", "preferred_cluster"})
+    attribute_keys: ClassVar = {"priority": 8, "preferred_cluster": 11}
     dlpack_devices = frozenset({FAKE_DEVICE_TYPE})
     reason: ClassVar[str | None] = None
     device_count: ClassVar[int] = 2
@@ -187,10 +205,11 @@ class FakeDriver(Driver):
     def _load(self, code: ObjectCode, name: str, device: int) -> Function:
         sizes = tuple(parameter.type.size for parameter in code.entry(name).signature.passed)
 
-        def record(shape: Any, stream: int, parameters: Any, count: int) -> int:
+        def record(shape: Any, launched_on: int, stream: int, parameters: Any, count: int) -> int:
             own = [*sizes, *[8] * (count - len(sizes))]
             values = tuple(ctypes.string_at(parameters[index], size) for index, size in enumerate(own))
-            return self._record(name, device, shape.contents, stream, values)
+            where = device if launched_on == device else launched_on  # a test may know the very object
+            return self._record(name, where, shape.contents, stream, values)
 
         recorder = _Recorder(record)
         handle = ctypes.cast(recorder, ctypes.c_void_p).value or 0
@@ -204,13 +223,13 @@ class FakeDriver(Driver):
             self.unloaded.append(self.loaded.pop(handle)[0])
         del self.variables[function.module]
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
+    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
         if size > 1 << 30:
             raise OutOfResourcesError("allocate", "memory in bytes", size, 1 << 30)
         storage = ctypes.create_string_buffer(size + alignment)
         return _Memory(size, -(-ctypes.addressof(storage) // alignment) * alignment, storage)
 
-    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
+    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
         ctypes.memmove(destination, source, size)
 
     def current_device(self) -> int:
@@ -224,15 +243,22 @@ class FakeDriver(Driver):
         return status
 
     def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
+        attributes = (_Attribute * len(config.attributes))()
+        for attribute, (name, value) in zip(attributes, config.attributes):
+            values = value if isinstance(value, tuple) else (value,)
+            attribute.key, attribute.count = self.attribute_keys[name], len(values)
+            attribute.value[: len(values)] = [each & 0xFFFFFFFF for each in values]
         shape = _Shape(
             config.grid,
             config.block,
             config.cluster,
             int(config.cooperative) | int(config.dependent) << 1,
             config.shared,
+            len(attributes),
+            attributes,
         )
         recorder = self._recorders[function]
-        return int(recorder(ctypes.pointer(shape), stream, parameters.addresses(), len(parameters.offsets)))
+        return int(recorder(ctypes.pointer(shape), device, stream, parameters.addresses(), len(parameters.offsets)))
 
     def describe_status(self, status: int) -> tuple[str, str]:
         return f"FAKE_ERROR_{status}", f"the fake driver was told to fail with {status}"
@@ -262,6 +288,10 @@ class FakeDriver(Driver):
                     shape.flags,
                     stream,
                     values,
+                    tuple(
+                        (each.key, tuple(each.value[: each.count]))
+                        for each in shape.attributes[: shape.attribute_count]
+                    ),
                 )
             )
         return status

@@ -101,7 +101,7 @@ class SerialDriver(Driver):
     def unload(self, function: Function, device: int) -> None:
         """Do nothing: libraries stay mapped."""
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int) -> Buffer:
+    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
         """Return memory of the host."""
         try:
             storage = ctypes.create_string_buffer(size + alignment)
@@ -109,7 +109,7 @@ class SerialDriver(Driver):
             raise OutOfResourcesError("allocate", "memory in bytes", size, 1 << 34) from None
         return _Memory(-(-ctypes.addressof(storage) // alignment) * alignment, size, storage)
 
-    def copy(self, destination: int, source: int, size: int, stream: int) -> None:
+    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
         """Copy bytes."""
         ctypes.memmove(destination, source, size)
 

@@ -109,9 +109,9 @@ class Protocol(Subject):
         data = bytes(range(256)) * 5 + b"end"
         first, second = (driver.allocate(len(data), 256, device, stream) for _ in range(2))
         source, result = ctypes.create_string_buffer(data, len(data)), ctypes.create_string_buffer(len(data))
-        driver.copy(first.ptr, ctypes.addressof(source), len(data), stream)
-        driver.copy(second.ptr, first.ptr, len(data), stream)
-        driver.copy(ctypes.addressof(result), second.ptr, len(data), stream)
+        driver.copy(first.ptr, ctypes.addressof(source), len(data), device, stream)
+        driver.copy(second.ptr, first.ptr, len(data), device, stream)
+        driver.copy(ctypes.addressof(result), second.ptr, len(data), device, stream)
         assert result.raw == data
 
     def test_too_much_memory_is_an_error_that_says_how_much(self, driver: Driver) -> None:
