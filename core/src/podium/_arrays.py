@@ -21,7 +21,11 @@ __all__ = [
     "ArrayLocation",
     "Tensor",
     "VersionedTensor",
+    "dlpack_element",
+    "dlpack_tensor",
+    "exchange_tensor",
     "has_masked",
+    "interface_location",
     "is_address",
     "locate",
 ]
@@ -169,10 +173,11 @@ def locate(
         location: ArrayLocation = own(value)
         return location
     exchange = getattr(type(value), "__dlpack_c_exchange_api__", None)
-    if exchange is not None and _capsule_is_valid(exchange, b"dlpack_exchange_api"):
-        table = _Exchange.from_address(_capsule_pointer(exchange, b"dlpack_exchange_api"))
-        if table.major == 1 and table.tensor_from_object and (found := _from_exchange(value, table)) is not None:
-            return found
+    if exchange is not None and (table := _exchange_table(exchange)) is not None:
+        tensor = _tensor_from_object(value, table)
+        if tensor is not None:
+            stream = _exchange_stream(table, tensor.device.type, tensor.device.index)
+            return _location(tensor, value, readonly=False, stream=stream)
     if host_memory and (found := _from_buffer(value)) is not None:
         return found
     device = _dlpack_device(value)
@@ -183,7 +188,7 @@ def locate(
         if found is not None:
             return found
     interface = getattr(value, "__cuda_array_interface__", None)
-    if isinstance(interface, dict) and (found := _from_cuda_array_interface(value, interface)) is not None:
+    if isinstance(interface, dict) and (found := interface_location(value, interface)) is not None:
         return found
     data_ptr = getattr(value, "data_ptr", None)
     if callable(data_ptr) and not isinstance(value, type):
@@ -193,13 +198,22 @@ def locate(
     return None
 
 
-def _from_exchange(value: object, table: _Exchange) -> ArrayLocation | None:
-    tensor = Tensor()
-    if _FromObject(table.tensor_from_object)(value, ctypes.byref(tensor)) != 0:
+def exchange_tensor(value: object, exchange: object) -> Tensor | None:
+    """Ask the exchange table of a type for the tensor of an object; it points into the object."""
+    table = _exchange_table(exchange)
+    return None if table is None else _tensor_from_object(value, table)
+
+
+def _exchange_table(exchange: object) -> _Exchange | None:
+    if not _capsule_is_valid(exchange, b"dlpack_exchange_api"):
         return None
-    return _location(
-        tensor, value, readonly=False, stream=_exchange_stream(table, tensor.device.type, tensor.device.index)
-    )
+    table = _Exchange.from_address(_capsule_pointer(exchange, b"dlpack_exchange_api"))
+    return table if table.major == 1 and table.tensor_from_object else None
+
+
+def _tensor_from_object(value: object, table: _Exchange) -> Tensor | None:
+    tensor = Tensor()
+    return tensor if _FromObject(table.tensor_from_object)(value, ctypes.byref(tensor)) == 0 else None
 
 
 def _exchange_stream(table: _Exchange, device_type: int, device: int) -> int | None:
@@ -227,27 +241,49 @@ def _from_dlpack(
     value: Any, device: tuple[int, int], dlpack_stream: Callable[[int], int | None]
 ) -> ArrayLocation | None:
     keywords: dict[str, Any] = {} if device[0] == CPU else {"stream": dlpack_stream(device[1])}
+    capsule = _exported(value, keywords)
+    if capsule is None:
+        return None
+    tensor, flags = _tensor_of(capsule)
+    return None if tensor is None else _location(tensor, capsule, readonly=bool(flags & _READ_ONLY))
+
+
+def dlpack_tensor(value: Any) -> tuple[Tensor, object] | None:
+    """Export an array through ``__dlpack__``; return the tensor and the capsule that keeps it."""
+    capsule = _exported(value, {})
+    tensor = None if capsule is None else _tensor_of(capsule)[0]
+    return None if tensor is None else (tensor, capsule)
+
+
+def _exported(value: Any, keywords: dict[str, Any]) -> object:
     try:
         try:
-            capsule = value.__dlpack__(max_version=(1, 1), **keywords)
+            return value.__dlpack__(max_version=(1, 1), **keywords)
         except TypeError:  # written before DLPack 1.0
-            capsule = value.__dlpack__(**keywords)
+            return value.__dlpack__(**keywords)
     except BufferError:  # the array has something that DLPack cannot say; another protocol may
         return None
+
+
+def _tensor_of(capsule: object) -> tuple[Tensor | None, int]:
+    """Return the tensor of a capsule and its flags."""
     if _capsule_is_valid(capsule, b"dltensor_versioned"):
         versioned = VersionedTensor.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
-        return _location(versioned.tensor, capsule, readonly=bool(versioned.flags & _READ_ONLY))
+        return versioned.tensor, versioned.flags
     if not _capsule_is_valid(capsule, b"dltensor"):
-        return None
-    tensor = Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
-    return _location(tensor, capsule, readonly=False)
+        return None, 0
+    return Tensor.from_address(_capsule_pointer(capsule, b"dltensor")), 0
+
+
+def dlpack_element(tensor: Tensor) -> str | None:
+    """Return podium's spelling of the element type of a tensor, if there is one."""
+    name_of_bits = _DLPACK_TYPES.get(tensor.code)
+    return name_of_bits(tensor.bits) if name_of_bits is not None and tensor.lanes == 1 else None
 
 
 def _location(tensor: Tensor, owner: object, *, readonly: bool, stream: int | None = None) -> ArrayLocation:
-    name_of_bits = _DLPACK_TYPES.get(tensor.code)
-    name = name_of_bits(tensor.bits) if name_of_bits is not None else None
     strides = tensor.strides[: tensor.ndim] if tensor.strides else None
-    element = name if tensor.lanes == 1 else None
+    element = dlpack_element(tensor)
     return ArrayLocation(
         address=tensor.data + tensor.byte_offset,
         device_type=tensor.device.type,
@@ -330,7 +366,8 @@ def _buffer_element(format: str | None, itemsize: int) -> str | None:
     return f"{name}{8 * itemsize}" if name in ("i", "u") else name
 
 
-def _from_cuda_array_interface(value: object, interface: dict[str, Any]) -> ArrayLocation | None:
+def interface_location(value: object, interface: dict[str, Any]) -> ArrayLocation | None:
+    """Read a ``__cuda_array_interface__``; None if it is not what the protocol says."""
     try:
         address, readonly = interface["data"]
         shape, strides, typestr = interface["shape"], interface.get("strides"), interface["typestr"]

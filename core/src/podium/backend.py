@@ -43,11 +43,13 @@ from podium.errors import LoadError, UnsupportedError
 from podium.hookspecs import API_VERSION, hookimpl
 
 if TYPE_CHECKING:
+    from podium._array_layout import ArrayLayout, array_layout
     from podium._build import Build, HostCompiler
     from podium._library import SharedLibrary
 
 __all__ = [
     "API_VERSION",
+    "ArrayLayout",
     "Buffer",
     "Build",
     "Device",
@@ -69,6 +71,7 @@ __all__ = [
     "Target",
     "Type",
     "Variable",
+    "array_layout",
     "environment_flag",
     "hookimpl",
 ]
@@ -84,6 +87,10 @@ def __getattr__(name: str) -> object:
         from podium._library import SharedLibrary
 
         return SharedLibrary
+    if name in ("ArrayLayout", "array_layout"):
+        from podium import _array_layout
+
+        return getattr(_array_layout, name)
     raise AttributeError(f"module 'podium.backend' has no attribute {name!r}")
 
 
