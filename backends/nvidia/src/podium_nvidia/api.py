@@ -1,0 +1,192 @@
+"""The functions of the CUDA driver, as ctypes calls them, and cuda-python on the same copy of the library.
+
+A process that finds everything in the cache launches from generated C, and the rest that it asks of the driver comes
+here: importing cuda-python costs more than all of that together. `bindings` gives it where it is used, in launches of
+the interpreted level. Calls release the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from types import ModuleType
+from typing import Any
+
+from podium.backend import ForkSafeLock
+from podium.errors import BackendError, ForkedProcessError
+
+from podium_nvidia import libcuda
+from podium_nvidia.status import SUCCESS, describe, driver_version
+
+__all__ = ["Functions", "address", "bindings", "check", "driver", "has", "uninitialised"]
+
+# Names as the manual has them, without a version. P is a pointer or a handle, i and u are int and unsigned, z a size.
+_PROTOTYPES = {
+    "cuInit": "u",
+    "cuDeviceGetCount": "P",
+    "cuDeviceGet": "Pi",
+    "cuDeviceGetName": "Pii",
+    "cuDeviceGetAttribute": "Pii",
+    "cuDeviceTotalMem": "Pi",
+    "cuDeviceCanAccessPeer": "Pii",
+    "cuDevicePrimaryCtxRetain": "Pi",
+    "cuCtxGetCurrent": "P",
+    "cuCtxSetCurrent": "P",
+    "cuCtxPushCurrent": "P",
+    "cuCtxPopCurrent": "P",
+    "cuCtxGetDevice": "P",
+    "cuCtxSynchronize": "",
+    "cuCtxGetStreamPriorityRange": "PP",
+    "cuCtxEnablePeerAccess": "Pu",
+    "cuThreadExchangeStreamCaptureMode": "P",
+    "cuLibraryLoadData": "PPPPuPPu",
+    "cuLibraryGetKernel": "PPP",
+    "cuLibraryGetKernelCount": "PP",
+    "cuLibraryEnumerateKernels": "PuP",
+    "cuLibraryGetGlobal": "PPPP",
+    "cuLibraryGetManaged": "PPPP",
+    "cuLibraryUnload": "P",
+    "cuKernelGetName": "PP",
+    "cuKernelGetFunction": "PP",
+    "cuKernelGetAttribute": "PiPi",
+    "cuKernelSetAttribute": "iiPi",
+    "cuKernelGetParamInfo": "PzPP",
+    "cuModuleLoadDataEx": "PPuPP",
+    "cuModuleGetFunction": "PPP",
+    "cuModuleGetGlobal": "PPPP",
+    "cuModuleUnload": "P",
+    "cuFuncGetAttribute": "PiP",
+    "cuFuncSetAttribute": "Pii",
+    "cuFuncGetParamInfo": "PzPP",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor": "PPiz",
+    "cuOccupancyMaxActiveClusters": "PPP",
+    "cuOccupancyMaxPotentialBlockSize": "PPPPzi",
+    "cuMemAlloc": "Pz",
+    "cuMemFree": "P",
+    "cuMemAllocAsync": "PzP",
+    "cuMemFreeAsync": "PP",
+    "cuMemHostAlloc": "Pzu",
+    "cuMemFreeHost": "P",
+    "cuMemGetInfo": "PP",
+    "cuMemcpyAsync": "PPzP",
+    "cuPointerGetAttributes": "uPPP",
+    "cuStreamCreateWithPriority": "Pui",
+    "cuStreamDestroy": "P",
+    "cuStreamSynchronize": "P",
+    "cuStreamIsCapturing": "PP",
+    "cuStreamWaitEvent": "PPu",
+    "cuEventCreate": "Pu",
+    "cuEventDestroy": "P",
+    "cuEventRecord": "PP",
+    "cuEventQuery": "P",
+    "cuEventSynchronize": "P",
+    "cuEventElapsedTime": "PPP",
+}
+_TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t}
+
+# The version of CUDA whose form of each function is meant: the first that has cuGetProcAddress, or the function.
+_VERSION = 11030
+_VERSIONS = {"cuLaunchKernelEx": 11060, "cuOccupancyMaxActiveClusters": 11070}
+_VERSIONS |= {name: 12000 for name in _PROTOTYPES if name.startswith(("cuLibrary", "cuKernel"))} | {
+    name: 12040
+    for name in ("cuKernelGetParamInfo", "cuFuncGetParamInfo", "cuLibraryGetKernelCount", "cuLibraryEnumerateKernels")
+}
+_VERSIONS["cuKernelGetName"] = 12030
+_LEGACY_STREAM = 1  # CU_GET_PROC_ADDRESS_LEGACY_STREAM: stream 0 is the legacy one
+
+_lock = ForkSafeLock()
+_process: int | None = None
+
+
+class Functions:
+    """The driver's functions by name; each is looked up when it is first used, and returns its status."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PROTOTYPES:
+            raise AttributeError(f"podium_nvidia.api has no prototype of {name}")
+        place = address(name)
+        if not place:
+            raise BackendError(
+                f"The CUDA driver has no function {name}: its version is {driver_version()}. Install a newer driver"
+            )
+        function = ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[each] for each in _PROTOTYPES[name]))(place)
+        setattr(self, name, function)
+        return function
+
+
+_functions = Functions()
+
+
+def driver() -> Functions:
+    """Return the driver's functions, after initialising it once in the process.
+
+    Raises `BackendError` if that fails, `ForkedProcessError` in a child of the process that did it.
+    """
+    if _process != os.getpid():
+        _initialise()
+    return _functions
+
+
+def uninitialised() -> Functions:
+    """Return the driver's functions without initialising it; most then say that it is not."""
+    return _functions
+
+
+def check(status: int, what: str) -> None:
+    """Raise `BackendError` with the name and the text of a status that is not success."""
+    if status:
+        name, text = describe(status)
+        raise BackendError(f"{what}: {name}: {text} (status {status}; driver {driver_version()})")
+
+
+def address(name: str) -> int:
+    """Return the address of a function of the driver, given without a version in its name; 0 if there is none."""
+    library = libcuda.library()
+    place = ctypes.c_void_p()
+    version = ctypes.c_int(_VERSIONS.get(name, _VERSION))
+    asked = (name.encode(), ctypes.byref(place), version, ctypes.c_uint64(_LEGACY_STREAM))
+    if hasattr(library, "cuGetProcAddress_v2"):
+        status = library.cuGetProcAddress_v2(*asked, None)
+    elif hasattr(library, "cuGetProcAddress"):
+        status = library.cuGetProcAddress(*asked)
+    else:
+        return _symbol(library, name)
+    return place.value or 0 if status == SUCCESS else 0
+
+
+def _symbol(library: ctypes.CDLL, name: str) -> int:
+    """Look a function up by its name in the library; the newest form of it comes first."""
+    for spelling in (f"{name}_v2", name):
+        if hasattr(library, spelling):
+            return ctypes.cast(getattr(library, spelling), ctypes.c_void_p).value or 0
+    return 0
+
+
+def has(name: str) -> bool:
+    """Tell whether this driver has a function."""
+    return bool(address(name))
+
+
+def bindings() -> ModuleType:
+    """Return ``cuda.bindings.driver`` on the library that everything else here uses, initialised."""
+    driver()
+    import cuda.bindings.driver
+
+    return cuda.bindings.driver
+
+
+def _initialise() -> None:
+    global _process
+    with _lock:
+        if _process == os.getpid():
+            return
+        if _process is not None:
+            raise ForkedProcessError("nvidia", _process)
+        status = _functions.cuInit(0)
+        if status:
+            name, text = describe(status)
+            raise BackendError(
+                f"The CUDA driver {libcuda.path()} cannot be initialised: {name}: {text} (status {status}; driver "
+                f"{driver_version()})"
+            )
+        _process = os.getpid()

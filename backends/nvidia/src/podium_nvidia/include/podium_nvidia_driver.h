@@ -1,0 +1,226 @@
+/* The part of the CUDA driver that launches need, declared by hand: users have no CUDA headers.
+ *
+ * Names and layouts are those of cuda.h, with podium's prefix; tests/backends/test_nvidia_header.py compares them.
+ * Nothing is linked: podium_nvidia.launcher gives the addresses when a launcher is loaded.
+ */
+#ifndef PODIUM_NVIDIA_DRIVER_H
+#define PODIUM_NVIDIA_DRIVER_H
+
+#include "podium_launch.h"
+
+#define PODIUM_NVIDIA_LEGACY_STREAM 0
+#define PODIUM_NVIDIA_PER_THREAD_STREAM 2
+
+enum podium_nvidia_status {
+    PODIUM_NVIDIA_SUCCESS = 0,
+    PODIUM_NVIDIA_INVALID_CONTEXT = 201,
+    PODIUM_NVIDIA_CONTEXT_IS_DESTROYED = 709,
+    PODIUM_NVIDIA_NOT_SUPPORTED = 801,
+    PODIUM_NVIDIA_UNKNOWN = 999
+};
+
+enum podium_nvidia_attribute_id {
+    PODIUM_NVIDIA_COOPERATIVE = 2,
+    PODIUM_NVIDIA_CLUSTER_DIMENSION = 4,
+    PODIUM_NVIDIA_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+};
+
+/* CUlaunchAttribute; the values that are set are words. */
+struct podium_nvidia_attribute {
+    int id;
+    char padding[4];
+    uint32_t value[16];
+};
+
+/* CUlaunchConfig */
+struct podium_nvidia_config {
+    unsigned int grid[3];
+    unsigned int block[3];
+    unsigned int shared;
+    void *stream;
+    struct podium_nvidia_attribute *attributes;
+    unsigned int attribute_count;
+};
+
+#define PODIUM_NVIDIA_ASSERT(name, condition) typedef char podium_nvidia_##name[(condition) ? 1 : -1]
+PODIUM_NVIDIA_ASSERT(attribute_size, sizeof(struct podium_nvidia_attribute) == 72);
+PODIUM_NVIDIA_ASSERT(config_size, sizeof(struct podium_nvidia_config) == 32 + 3 * sizeof(void *));
+PODIUM_NVIDIA_ASSERT(word_size, sizeof(unsigned int) == 4 && sizeof(void *) == 8);
+
+/* In the order in which podium_nvidia.launcher.entry_points gives the addresses. */
+static struct podium_nvidia_driver {
+    int (*launch)(void *function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+                  unsigned int bz, unsigned int shared, void *stream, void **parameters, void **extra);
+    int (*launch_ex)(const struct podium_nvidia_config *config, void *function, void **parameters, void **extra);
+    int (*launch_cooperative)(void *function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+                              unsigned int by, unsigned int bz, unsigned int shared, void *stream, void **parameters);
+    int (*is_capturing)(void *stream, int *state);
+    int (*get_device)(int *device);
+    int (*get_current)(void **context);
+    int (*set_current)(void *context);
+    int (*push_current)(void *context);
+    int (*pop_current)(void **context);
+} podium_nvidia;
+#define PODIUM_NVIDIA_FUNCTIONS 9
+PODIUM_NVIDIA_ASSERT(driver_size, sizeof podium_nvidia == PODIUM_NVIDIA_FUNCTIONS * sizeof(void *));
+
+static int podium_nvidia_uses_libraries; /* kernels belong to no context */
+static PyObject *podium_nvidia_primary;  /* podium_nvidia.launcher.primary_context */
+static PyObject *podium_nvidia_mark;     /* podium_nvidia.launcher.mark_captured */
+
+/* DLPack: 2 is CUDA, 3 is host memory pinned for it, 13 is managed memory. */
+static int podium_driver_reaches(int32_t device_type) {
+    return device_type == 2 || device_type == 3 || device_type == 13;
+}
+
+static const char *podium_driver_open(void) {
+    const char *problem = "podium_nvidia.launcher.entry_points() failed";
+    void *addresses[PODIUM_NVIDIA_FUNCTIONS];
+    PyObject *launcher = PyImport_ImportModule("podium_nvidia.launcher");
+    PyObject *function = launcher == NULL ? NULL : PyObject_GetAttrString(launcher, "entry_points");
+    PyObject *numbers = function == NULL ? NULL : PyObject_Vectorcall(function, NULL, 0, NULL);
+    if (numbers != NULL) {
+        podium_nvidia_primary = PyObject_GetAttrString(launcher, "primary_context");
+        podium_nvidia_mark = PyObject_GetAttrString(launcher, "mark_captured");
+    }
+    if (podium_nvidia_primary != NULL && podium_nvidia_mark != NULL &&
+        PyTuple_Size(numbers) == PODIUM_NVIDIA_FUNCTIONS + 1) {
+        for (int index = 0; index < PODIUM_NVIDIA_FUNCTIONS; index++)
+            addresses[index] = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GetItem(numbers, index));
+        memcpy(&podium_nvidia, addresses, sizeof addresses);
+        podium_nvidia_uses_libraries =
+            PyLong_AsUnsignedLongLong(PyTuple_GetItem(numbers, PODIUM_NVIDIA_FUNCTIONS)) != 0;
+        if (PyErr_Occurred() == NULL) problem = NULL;
+    }
+    Py_DecRef(numbers);
+    Py_DecRef(function);
+    Py_DecRef(launcher);
+    return problem;
+}
+
+/* The device of the context that is current, or 0. What else there is to say of it, the launch says. */
+static int podium_driver_device(void) {
+    int device = 0;
+    return podium_nvidia.get_device(&device) == PODIUM_NVIDIA_SUCCESS ? device : 0;
+}
+
+static void podium_nvidia_add(struct podium_nvidia_config *config, int id, const uint32_t *value) {
+    struct podium_nvidia_attribute *attribute = &config->attributes[config->attribute_count++];
+    memset(attribute, 0, sizeof *attribute);
+    attribute->id = id;
+    memcpy(attribute->value, value, 3 * sizeof *value);
+}
+
+static int podium_nvidia_launch_ex(const struct podium_shape *shape, void *stream, void *function, void **parameters) {
+    struct podium_nvidia_attribute attributes[3 + PODIUM_ATTRIBUTES];
+    struct podium_nvidia_config config;
+    const uint32_t on[3] = {1, 0, 0};
+    memset(&config, 0, sizeof config);
+    memcpy(config.grid, shape->grid, sizeof config.grid);
+    memcpy(config.block, shape->block, sizeof config.block);
+    config.shared = (unsigned int)shape->shared;
+    config.stream = stream;
+    config.attributes = attributes;
+    if (shape->cluster[0] != 1 || shape->cluster[1] != 1 || shape->cluster[2] != 1)
+        podium_nvidia_add(&config, PODIUM_NVIDIA_CLUSTER_DIMENSION, shape->cluster);
+    if (shape->flags & PODIUM_COOPERATIVE) podium_nvidia_add(&config, PODIUM_NVIDIA_COOPERATIVE, on);
+    if (shape->flags & PODIUM_DEPENDENT)
+        podium_nvidia_add(&config, PODIUM_NVIDIA_PROGRAMMATIC_STREAM_SERIALIZATION, on);
+    for (uint32_t index = 0; index < shape->attribute_count; index++)
+        podium_nvidia_add(&config, (int)shape->attributes[index].key, shape->attributes[index].value);
+    if (podium_nvidia.launch_ex != NULL) return podium_nvidia.launch_ex(&config, function, parameters, NULL);
+    if (config.attribute_count == 1 && (shape->flags & PODIUM_COOPERATIVE) && podium_nvidia.launch_cooperative != NULL)
+        return podium_nvidia.launch_cooperative(function, config.grid[0], config.grid[1], config.grid[2],
+                                                config.block[0], config.block[1], config.block[2], config.shared,
+                                                stream, parameters);
+    return PODIUM_NVIDIA_NOT_SUPPORTED; /* Driver.check says so before it comes to this */
+}
+
+/* A graph may launch the kernel for as long as the process lives: its code must not be unloaded. */
+static int podium_nvidia_captured(uint64_t function) {
+    static uint64_t last;
+    if (function == last) return PODIUM_NVIDIA_SUCCESS;
+    PyObject *number = PyLong_FromUnsignedLongLong(function), *done = NULL;
+    if (number != NULL) done = PyObject_Vectorcall(podium_nvidia_mark, &number, 1, NULL);
+    Py_DecRef(number);
+    Py_DecRef(done);
+    if (done == NULL) {
+        PyErr_Clear();
+        return PODIUM_NVIDIA_UNKNOWN;
+    }
+    last = function;
+    return PODIUM_NVIDIA_SUCCESS;
+}
+
+/* Launch in the current context. */
+static int podium_nvidia_launch(const struct podium_shape *shape, void *stream, void *function, void **parameters) {
+    const uint32_t *grid = shape->grid, *block = shape->block;
+    int status, capturing = 0;
+    if (PODIUM_UNLIKELY(shape->flags != 0 || shape->attribute_count != 0 || shape->cluster[0] != 1 ||
+                        shape->cluster[1] != 1 || shape->cluster[2] != 1))
+        status = podium_nvidia_launch_ex(shape, stream, function, parameters);
+    else
+        status = podium_nvidia.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                                      (unsigned int)shape->shared, stream, parameters, NULL);
+    if (status != PODIUM_NVIDIA_SUCCESS || stream == NULL) return status; /* the legacy stream is never captured */
+    if (podium_nvidia.is_capturing(stream, &capturing) == PODIUM_NVIDIA_SUCCESS && PODIUM_UNLIKELY(capturing))
+        return podium_nvidia_captured((uint64_t)(uintptr_t)function);
+    return PODIUM_NVIDIA_SUCCESS;
+}
+
+/* The primary context of a device; NULL if it cannot be had. */
+static void *podium_nvidia_primary_of(int device) {
+    static void *known[16];
+    if (device < 16 && known[device] != NULL) return known[device];
+    PyObject *number = PyLong_FromLongLong(device), *found = NULL;
+    void *context = NULL;
+    if (number != NULL) found = PyObject_Vectorcall(podium_nvidia_primary, &number, 1, NULL);
+    if (found != NULL) context = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(found);
+    Py_DecRef(number);
+    Py_DecRef(found);
+    if (PyErr_Occurred() != NULL) {
+        PyErr_Clear(); /* the driver says it again */
+        return NULL;
+    }
+    if (device < 16) known[device] = context;
+    return context;
+}
+
+/* Launch where no context of the device is current: in its primary one. A thread that had none keeps it. */
+static int podium_nvidia_launch_elsewhere(const struct podium_shape *shape, int device, int status, void *stream,
+                                          void *function, void **parameters) {
+    void *previous;
+    int had_none = status == PODIUM_NVIDIA_INVALID_CONTEXT || status == PODIUM_NVIDIA_CONTEXT_IS_DESTROYED;
+    if (status != PODIUM_NVIDIA_SUCCESS && !had_none) return status;
+    void *context = podium_nvidia_primary_of(device);
+    if (context == NULL) return PODIUM_NVIDIA_INVALID_CONTEXT;
+    if (had_none) {
+        status = podium_nvidia.set_current(context);
+        return status != PODIUM_NVIDIA_SUCCESS ? status : podium_nvidia_launch(shape, stream, function, parameters);
+    }
+    status = podium_nvidia.push_current(context);
+    if (status != PODIUM_NVIDIA_SUCCESS) return status;
+    int launched = podium_nvidia_launch(shape, stream, function, parameters);
+    status = podium_nvidia.pop_current(&previous);
+    return launched != PODIUM_NVIDIA_SUCCESS ? launched : status;
+}
+
+/* Whether a kernel can be launched in the current context of its device. */
+static int podium_nvidia_is_here(int device) {
+    void *current = NULL, *context;
+    if (podium_nvidia_uses_libraries) return 1;
+    context = podium_nvidia_primary_of(device);
+    return podium_nvidia.get_current(&current) == PODIUM_NVIDIA_SUCCESS && current == context;
+}
+
+/* The interpreter lock is held: the driver only queues, and to let go of the lock costs as much as a launch does. */
+static int podium_driver_launch(const struct podium_shape *shape, int device, uint64_t stream, uint64_t function,
+                                void **parameters) {
+    int current = 0, status = podium_nvidia.get_device(&current);
+    void *queue = (void *)(uintptr_t)stream, *kernel = (void *)(uintptr_t)function;
+    if (status == PODIUM_NVIDIA_SUCCESS && current == device && podium_nvidia_is_here(device))
+        return podium_nvidia_launch(shape, queue, kernel, parameters);
+    return podium_nvidia_launch_elsewhere(shape, device, status, queue, kernel, parameters);
+}
+
+#endif
