@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from types import ModuleType
 from typing import Any
 
 from podium.backend import ForkSafeLock
@@ -86,12 +85,16 @@ _TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c
 
 # The version of CUDA whose form of each function is meant: the first that has cuGetProcAddress, or the function.
 _VERSION = 11030
-_VERSIONS = {"cuLaunchKernelEx": 11060, "cuOccupancyMaxActiveClusters": 11070}
-_VERSIONS |= {name: 12000 for name in _PROTOTYPES if name.startswith(("cuLibrary", "cuKernel"))} | {
-    name: 12040
-    for name in ("cuKernelGetParamInfo", "cuFuncGetParamInfo", "cuLibraryGetKernelCount", "cuLibraryEnumerateKernels")
+_VERSIONS = {
+    **dict.fromkeys((name for name in _PROTOTYPES if name.startswith(("cuLibrary", "cuKernel"))), 12000),
+    "cuLaunchKernelEx": 11060,
+    "cuOccupancyMaxActiveClusters": 11070,
+    "cuKernelGetName": 12030,
+    "cuKernelGetParamInfo": 12040,
+    "cuFuncGetParamInfo": 12040,
+    "cuLibraryGetKernelCount": 12040,
+    "cuLibraryEnumerateKernels": 12040,
 }
-_VERSIONS["cuKernelGetName"] = 12030
 _LEGACY_STREAM = 1  # CU_GET_PROC_ADDRESS_LEGACY_STREAM: stream 0 is the legacy one
 
 _lock = ForkSafeLock()
@@ -167,7 +170,7 @@ def has(name: str) -> bool:
     return bool(address(name))
 
 
-def bindings() -> ModuleType:
+def bindings() -> Any:
     """Return ``cuda.bindings.driver`` on the library that everything else here uses, initialised."""
     driver()
     import cuda.bindings.driver

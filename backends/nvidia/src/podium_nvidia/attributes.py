@@ -134,9 +134,9 @@ def _preferred_cluster(value: object, config: LaunchConfig, device: int) -> str:
     axes = value if isinstance(value, tuple) else (value,)
     if len(axes) != 3 or any(not isinstance(size, int) or size < 1 for size in axes):
         return "it is three numbers of blocks, along x, y and z"
-    if any(size % least for size, least in zip(axes, config.cluster)):  # type: ignore[operator]
+    if any(size % least for size, least in zip(axes, config.cluster)):
         return f"along each axis it is a multiple of the cluster {config.cluster}"
-    if any(blocks % size for size, blocks in zip(axes, config.grid)):  # type: ignore[operator]
+    if any(blocks % size for size, blocks in zip(axes, config.grid)):
         return f"along each axis the grid {config.grid} is a multiple of it"
     return ""
 
@@ -152,7 +152,9 @@ def _priority(value: object, config: LaunchConfig, device: int) -> str:
 
 
 def _carveout(value: object, config: LaunchConfig, device: int) -> str:
-    return "" if isinstance(value, int) and -1 <= value <= 100 else "it is from 0 to 100 per cent, or -1 for the default"
+    return (
+        "" if isinstance(value, int) and -1 <= value <= 100 else "it is from 0 to 100 per cent, or -1 for the default"
+    )
 
 
 def _memory_domain(value: object, config: LaunchConfig, device: int) -> str:

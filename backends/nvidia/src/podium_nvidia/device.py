@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache
 
 from podium.backend import Device, Target
 from podium.errors import BackendError
@@ -38,7 +38,7 @@ class Attribute(IntEnum):
     MEM_SYNC_DOMAIN_COUNT = 126
 
 
-@lru_cache(maxsize=None)
+@cache
 def attribute(device: int, number: int) -> int:
     """Return an attribute of a device; 0 for one that the driver is too old to know."""
     value = ctypes.c_int()

@@ -16,7 +16,7 @@ from podium.errors import LoadError, PodiumError
 
 from podium_nvidia import context
 from podium_nvidia.api import check, driver, has
-from podium_nvidia.device import Attribute, attribute, capability
+from podium_nvidia.device import Attribute, attribute
 from podium_nvidia.load_error import load_error
 from podium_nvidia.status import INVALID_VALUE, NOT_FOUND
 
@@ -241,7 +241,9 @@ def _compare_parameters(loaded: _Loaded, handle: int, code: ObjectCode, name: st
     if not has("cuKernelGetParamInfo"):
         return
     signature = code.entry(name).signature
-    wanted = [(f"parameter {parameter.name!r} ({parameter.type})", parameter.type.size) for parameter in signature.passed]
+    wanted = [
+        (f"parameter {parameter.name!r} ({parameter.type})", parameter.type.size) for parameter in signature.passed
+    ]
     for which in ("global", "profile"):
         if code.metadata.get(f"{which}_scratch_size") is not None:
             wanted.append((f"the pointer to {which} scratch memory", 8))

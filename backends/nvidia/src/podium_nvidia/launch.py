@@ -1,10 +1,10 @@
-"""Launches of the interpreted level, by cuda-python: the same calls, with the same bytes, as those of the generated C."""
+"""Launches of the interpreted level, by cuda-python: the calls and the bytes of the generated C."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-from types import ModuleType
+from typing import Any
 
 from podium.backend import LaunchConfig, Parameters
 
@@ -31,7 +31,7 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
         return _launch(cuda, function, config, stream, parameters)
 
 
-def _launch(cuda: ModuleType, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+def _launch(cuda: Any, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
     addresses = parameters.addresses()
     handle = cuda.CUfunction(function)
     if stream == 0 and os.environ.get(_PER_THREAD_ZERO) == "1":
@@ -57,7 +57,7 @@ def _launch(cuda: ModuleType, function: int, config: LaunchConfig, stream: int, 
     return int(status)
 
 
-def _attribute(cuda: ModuleType, key: int, words: tuple[int, ...]) -> object:
+def _attribute(cuda: Any, key: int, words: tuple[int, ...]) -> object:
     attribute, value = cuda.CUlaunchAttribute(), cuda.CUlaunchAttributeValue()
     attribute.id = cuda.CUlaunchAttributeID(key)
     value.pad = b"".join(word.to_bytes(4, "little") for word in words).ljust(_VALUE_BYTES, b"\0")

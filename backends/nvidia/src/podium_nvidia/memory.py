@@ -45,7 +45,9 @@ class _Buffer:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.size} bytes at {self.ptr:#x}>"
 
-    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing, process: Callable[[], int] = os.getpid) -> None:
+    def __del__(
+        self, is_ending: Callable[[], bool] = sys.is_finalizing, process: Callable[[], int] = os.getpid
+    ) -> None:
         # Not in a forked child, whose parent still uses it, nor at the end, when the driver may be gone already.
         if self._address and not is_ending() and process() == self._process:
             with suppress(PodiumError):  # the context is lost, and the memory with it

@@ -118,7 +118,8 @@ def _check_dependent(kernel: str, *versions: int) -> None:
         if 0 < version < _DEPENDENT_CAPABILITY:
             raise LaunchConfigError(
                 f"{kernel}: 'dependent' needs code for compute capability 9.0 or later, and this is for "
-                f"{version // 10}.{version % 10}, where waiting for the launch before is left out; compile it for the device",
+                f"{version // 10}.{version % 10}, where waiting for the launch before is left out; compile it for "
+                f"the device",
                 kernel=kernel,
                 axis="dependent",
             )
