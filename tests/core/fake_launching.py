@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from podium import _generated
-from podium._extension import build_extension
+from podium._extension import Extension
 from podium.backend import Driver, Entry, Launcher, ObjectCode, Signature
 from podium.errors import ArgumentError
 from podium.testing import FakeDriver, RecordedLaunch
@@ -130,7 +130,7 @@ def generated_modules() -> int:
 @lru_cache(maxsize=1)
 def exchange() -> Any:
     """The C library of tests/core/exchange.c, whose arrays have a DLPack C exchange table."""
-    return build_extension("exchange", "exchange", (Path(__file__).parent / "exchange.c").read_text())
+    return Extension("exchange", "exchange", (Path(__file__).parent / "exchange.c").read_text()).build()
 
 
 class ExchangeArray:

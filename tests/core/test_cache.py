@@ -23,9 +23,10 @@ from cache_files import (
     posix_only,
 )
 
-from podium import _cache, _cache_entry, _cache_folder
+from podium import _cache, _cache_folder, _digest
 from podium._cache import Cache, CacheEntry, cache_key, default_cache, reset_cache
-from podium._cache_entry import HEADER_SIZE, sha256
+from podium._cache_entry import HEADER_SIZE
+from podium._digest import sha256
 from podium.errors import PodiumWarning
 
 pytestmark = [posix_only, pytest.mark.usefixtures("fresh_cache")]
@@ -363,7 +364,7 @@ def test_digests_are_those_of_hashlib(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.delitem(sys.modules, "hashlib", raising=False)
         own = sha256(data).hexdigest()
         assert "hashlib" not in sys.modules
-        patch.setattr(_cache_entry, "_LARGE", 10)
+        patch.setattr(_digest, "_LARGE", 10)
         large = sha256(data).hexdigest()
     assert own == large == hashlib.sha256(data).hexdigest()
 

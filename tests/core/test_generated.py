@@ -211,6 +211,48 @@ def test_another_compiler_is_another_entry(cold_builds: None, compiler: Callable
         assert compilations(log) == expected
 
 
+def test_looking_into_the_cache_runs_no_compiler(
+    cold_builds: None, compiler: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PRF-04: what a launch does itself asks no compiler for its version; the thread that builds does."""
+    log = compiler('exec gcc "$@"')
+    driver = FakeDriver()
+    monkeypatch.setattr(_generated, "_ensure_worker", lambda: None)
+    launcher = make_launcher(driver, "*fp32, i8", level="auto")
+    assert launcher.level == "interpreted" and log.read_text() == ""
+    launcher.wait()
+    assert launcher.level == "generated" and compilations(log) == 1
+    _generated._builds.clear()
+    again = make_launcher(driver, "*fp32, i8", level="auto")
+    assert again.level == "generated" and compilations(log) == 1
+
+
+def test_a_launch_waits_for_no_build_of_another_shape(cold_builds: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PRF-04: while another thread builds, a launcher begins on the interpreted level, in the cache or not."""
+    driver = FakeDriver()
+    make_launcher(driver, "*fp32, u8", level="generated")
+    _generated._builds.clear()
+    monkeypatch.setattr(_generated, "_ensure_worker", lambda: None)
+    building, done = threading.Event(), threading.Event()
+
+    def build() -> None:
+        with _generated._building:
+            building.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    assert building.wait(60)
+    try:
+        launcher = make_launcher(driver, "*fp32, u8", level="auto")
+        assert launcher.level == "interpreted"
+    finally:
+        done.set()
+        thread.join()
+    launcher.wait()
+    assert launcher.level == "generated"
+
+
 # ---- No compiler ----
 
 

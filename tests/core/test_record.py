@@ -8,7 +8,7 @@ import inspect
 import pickle
 import subprocess
 import sys
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -57,14 +57,31 @@ def test_a_record_is_made_compared_and_shown_as_a_dataclass_is() -> None:
     assert str(inspect.signature(Point)).replace("'", "") == str(inspect.signature(PointClass)).replace("'", "")
 
 
-@pytest.mark.parametrize("arguments", [(), (1, 2, "a", 4)], ids=["too few", "too many"])
-def test_wrong_arguments_are_refused_in_the_words_of_a_dataclass(arguments: tuple[object, ...]) -> None:
-    """What is wrong with a call is said as Python says it of a written ``__init__``."""
-    with pytest.raises(TypeError) as theirs:
-        PointClass(*arguments)  # type: ignore[arg-type]
-    with pytest.raises(TypeError) as ours:
-        Point(*arguments)  # type: ignore[arg-type]
-    assert str(ours.value) == str(theirs.value).replace("PointClass", "Point")
+@pytest.mark.parametrize("many", [False, True], ids=["first objects", "further objects"])
+def test_wrong_arguments_are_refused_in_the_words_of_a_dataclass(many: bool) -> None:
+    """What is wrong with a call is said as Python says it of a written ``__init__``, from the first object on."""
+
+    def fresh(kind: Any, name: str) -> Any:
+        body = {"__annotations__": {"x": "int", "y": "int"}, "y": 2, "__module__": __name__, "__qualname__": "Point"}
+        return kind(frozen=True)(type(name, (), body))
+
+    ours, theirs = fresh(record, "Point"), fresh(dataclasses.dataclass, "Point")
+    if many:
+        assert [ours(index).x for index in range(100)] == list(range(100))
+    calls: list[tuple[tuple[int, ...], dict[str, int]]] = [
+        ((), {}),
+        ((1, 2, 3), {}),
+        ((1,), {"x": 1}),
+        ((1,), {"z": 1}),
+        ((), {"y": 1}),
+    ]
+    for arguments, keywords in calls:
+        with pytest.raises(TypeError) as expected:
+            theirs(*arguments, **keywords)
+        with pytest.raises(TypeError) as found:
+            ours(*arguments, **keywords)
+        assert str(found.value) == str(expected.value)
+    assert (ours(1).y, ours(x=1, y=3).y, repr(ours(1))) == (2, 3, "Point(x=1, y=2)")
 
 
 def test_a_frozen_record_does_not_change() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from math import gcd
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from podium import _state
@@ -213,4 +212,8 @@ def _is_value(key: Any) -> bool:
     """Tell whether a key is made of what never changes; other hashable things may mean another grid the next time."""
     if isinstance(key, tuple):
         return all(map(_is_value, key))
-    return isinstance(key, (Integral, LaunchConfig))
+    if type(key) is int or isinstance(key, LaunchConfig):
+        return True
+    from numbers import Integral  # for the integers of numpy and their like
+
+    return isinstance(key, Integral)

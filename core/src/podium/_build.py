@@ -101,6 +101,11 @@ class HostCompiler:
         return _identity(self, self._files(), variables)
 
     @property
+    def is_identified(self) -> bool:
+        """Whether its version is known already, so that `identity` starts no process."""
+        return _kept_version(self, self._files()) is not None
+
+    @property
     def is_zig(self) -> bool:
         """Whether the compiler is zig, which is clang at heart and has other words for some options."""
         return _zig.is_zig(self.command)
@@ -329,9 +334,9 @@ def _matches(name: str, path: str) -> Iterator[str]:
     folders = [""] if os.path.dirname(name) else [folder for folder in path.split(os.pathsep) if folder and name]
     for folder in folders:
         for suffix in ("", ".exe") if os.name == "nt" else ("",):
-            candidate = os.path.abspath(os.path.join(folder, name + suffix))
-            if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-                yield candidate
+            candidate = os.path.join(folder, name + suffix)
+            if os.access(candidate, os.X_OK) and os.path.isfile(candidate):
+                yield os.path.abspath(candidate)
 
 
 def _fingerprint(path: str) -> tuple[int, int, int]:
@@ -345,7 +350,7 @@ _Files = tuple[tuple[str, int, int, int], ...]
 @functools.lru_cache(maxsize=64)
 def _identity(compiler: HostCompiler, files: _Files, variables: tuple[tuple[str, str], ...]) -> str:
     rows = [f"command {compiler.command!r}", f"version {_version(compiler, files)}"]
-    rows += [f"file {os.path.realpath(path)} {size} {mtime}" for path, size, mtime, _ in files]
+    rows += [f"file {path} {size} {mtime}" for path, size, mtime, _ in files]
     rows += [f"variable {name}={value}" for name, value in variables]
     return "\n".join(rows)
 
@@ -353,14 +358,11 @@ def _identity(compiler: HostCompiler, files: _Files, variables: tuple[tuple[str,
 @functools.lru_cache(maxsize=64)
 def _version(compiler: HostCompiler, files: _Files) -> str:
     """Ask the compiler for its version, once per machine: starting it would spoil each warm start."""
-    from podium._cache import cache_key, default_cache
+    from podium._cache import default_cache
 
-    facts = [f"{os.path.realpath(path)} {size} {mtime} {inode}" for path, size, mtime, inode in files]
-    key = cache_key("toolchain", repr(compiler.command), *facts)
-    cache = default_cache()
-    kept = cache.get(key)
+    kept = _kept_version(compiler, files)
     if kept is not None:
-        return kept.decode("utf-8", "replace")
+        return kept
     with private_folder() as folder:
         status, output = compiler._execute(["--version"], folder, 60.0)
     line = next((each.strip() for each in output.splitlines() if each.strip()), "")
@@ -368,8 +370,21 @@ def _version(compiler: HostCompiler, files: _Files) -> str:
         raise ToolchainError(
             f"{compiler._title} cannot tell its version: {line or f'exit status {status}'}", log=output
         )
-    cache.put(key, line.encode())
+    default_cache().put(_version_key(compiler, files), line.encode())
     return line
+
+
+def _kept_version(compiler: HostCompiler, files: _Files) -> str | None:
+    from podium._cache import default_cache
+
+    kept = default_cache().get(_version_key(compiler, files))
+    return None if kept is None else kept.decode("utf-8", "replace")
+
+
+def _version_key(compiler: HostCompiler, files: _Files) -> str:
+    from podium._cache import cache_key
+
+    return cache_key("toolchain", repr((compiler.command, files)))
 
 
 def _tidy(log: str, folder: str) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import time
 from pathlib import Path
 
 from podium import _settings
-from podium._cache_entry import HEADER_SIZE, SCHEMA, sha256
+from podium._cache_entry import HEADER_SIZE, SCHEMA
 from podium._cache_folder import CacheFolder, Mode, check_folder, choose_folder, forget_notices, notify_once
 from podium._cache_tree import KEY, CacheEntry, CacheTree
+from podium._digest import sha256
 from podium._fork import ForkSafeLock
 from podium._record import record
 from podium._version import __version__
@@ -33,7 +33,7 @@ def cache_key(kind: str, *parts: str | bytes) -> str:
     `kind` is a lower-case word of at most 32 letters, such as "kernel", which stays readable in the key.
     Raises ValueError if it is not.
     """
-    if not re.fullmatch(r"[a-z]{1,32}", kind):
+    if not (kind.isascii() and kind.isalpha() and kind.islower() and len(kind) <= 32):
         raise ValueError(f"The kind of a cache key is a word of up to 32 lower-case letters, not {kind!r}")
     pieces: list[bytes] = []
     for part in (str(SCHEMA), __version__, kind, *parts):

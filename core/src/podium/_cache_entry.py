@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import stat
 import struct
-import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from podium._digest import sha256
 from podium._record import record
 
-if TYPE_CHECKING:
-    import hashlib
-
-__all__ = ["HEADER_SIZE", "SCHEMA", "Reading", "read_entry", "sha256", "write_entry"]
+__all__ = ["HEADER_SIZE", "SCHEMA", "Reading", "read_entry", "write_entry"]
 
 SCHEMA = 1
 """Rises with the layout of entries; it is in every key, and in the first line of every file."""
@@ -27,8 +22,6 @@ _MAGIC = b"podium cache %d\n" % SCHEMA
 _HEADER = struct.Struct(f"<{len(_MAGIC)}s32sQ")
 
 HEADER_SIZE = _HEADER.size
-
-_LARGE = 1 << 20
 
 # Where a flag does not exist the kind of trouble that it prevents does not either. Without O_NONBLOCK, opening a
 # named pipe would wait for its writer.
@@ -136,27 +129,6 @@ def write_entry(path: Path, temporary: Path, key: str, data: bytes, bits: int) -
         with suppress(OSError):
             os.unlink(temporary)
         raise
-
-
-def sha256(*pieces: bytes) -> hashlib._Hash:
-    """Return the SHA-256 digest of the pieces, one after the other, as hashlib would."""
-    digest = _digest_for(sum(map(len, pieces)))
-    for piece in pieces:
-        digest.update(piece)
-    return digest
-
-
-def _digest_for(size: int) -> hashlib._Hash:
-    # Loading hashlib loads a cryptographic library, which takes longer than the interpreter's own code needs for
-    # anything but large data.
-    if "hashlib" not in sys.modules and size < _LARGE:
-        with suppress(ImportError):
-            own = importlib.import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256")
-            digest: hashlib._Hash = own.sha256()
-            return digest
-    import hashlib
-
-    return hashlib.sha256()
 
 
 def _checksum(key: str, data: bytes) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping
 
@@ -18,9 +17,17 @@ from podium._variable import DeclaredVariable
 from podium.backend import Driver
 from podium.errors import CompileError, LoadError, SourceError
 
-__all__ = ["Declaration", "compile_program", "declare", "discard_program", "included_headers", "read_module"]
+__all__ = [
+    "Declaration",
+    "compile_program",
+    "declare",
+    "discard_program",
+    "included_headers",
+    "may_have_variables",
+    "read_module",
+]
 
-_MAY_HAVE_VARIABLES = re.compile(r"__(?:device|constant|managed)__")
+_OF_VARIABLES = ("__device__", "__constant__", "__managed__")
 
 
 @record(frozen=True)
@@ -68,15 +75,18 @@ def included_headers(source: str, path: str | None, language: str, options: Opti
     return ()
 
 
-def read_module(source: str, options: Options, *, sure: bool) -> tuple[tuple[DeclaredVariable, ...], tuple[Entry, ...]]:
-    """Read the variables of a source and the kernels that surely are in it.
+def may_have_variables(source: str, options: Options) -> bool:
+    """Tell whether there could be variables in a source, and so whether it must be read."""
+    texts = (source, *(value for _, value in _macros(options)))
+    return any(word in text for text in texts for word in _OF_VARIABLES)
 
-    Unless the caller is `sure` that it has variables, a source where none can be is not read. What was read is kept in
-    the cache. Raises `SourceError`.
+
+def read_module(source: str, options: Options) -> tuple[tuple[DeclaredVariable, ...], tuple[Entry, ...]]:
+    """Read the variables of a source and the kernels that surely are in it; what was read is kept in the cache.
+
+    Raises `SourceError`.
     """
     defines = _macros(options)
-    if not sure and not any(map(_MAY_HAVE_VARIABLES.search, (source, *(value for _, value in defines)))):
-        return (), ()
     cache = _cache.default_cache()
     key = _cache.cache_key("declaration", "module", source, repr(defines))
     stored = cache.get(key)

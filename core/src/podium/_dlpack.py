@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from podium._element_types import ElementType
-from podium._extension import INCLUDE_DIR, build_extension, read_file
+from podium._extension import INCLUDE_DIR, Extension, read_file
 from podium.errors import CompileError
 
 __all__ = ["export"]
@@ -15,7 +15,7 @@ __all__ = ["export"]
 
 @lru_cache(maxsize=1)
 def _module() -> ModuleType:
-    return build_extension("dlpack", "podium_dlpack", read_file(INCLUDE_DIR / "podium_dlpack.c"))
+    return Extension("dlpack", "podium_dlpack", read_file(INCLUDE_DIR / "podium_dlpack.c")).build()
 
 
 def export(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import sysconfig
 from functools import lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 
 from podium._build import HostCompiler
 from podium._cache import cache_key, default_cache
+from podium._folder_digest import folder_digest
 from podium._library import load_extension
 from podium.errors import LoadError, ToolchainError
 
-__all__ = ["INCLUDE_DIR", "build_extension", "read_file"]
+__all__ = ["INCLUDE_DIR", "Extension", "read_file"]
 
 INCLUDE_DIR = Path(__file__).parent / "include"
 
@@ -23,44 +25,67 @@ _FLAGS = ("-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra")
 _DECLARED_VERSIONS = ((3, 10), (3, 13))
 
 
-def build_extension(kind: str, name: str, source: str, folders: tuple[Path, ...] = ()) -> ModuleType:
-    """Return the extension module of a C source, from the cache if it is there.
+class Extension:
+    """An extension module of a C source.
 
     `kind` is the cache's word for such things, `name` the module's; headers are looked for in `folders` and in podium's
-    own. Raises `ToolchainError` without a compiler, `CompileError` or `LoadError`.
+    own.
     """
-    compiler = HostCompiler.find("c")
-    searched = (INCLUDE_DIR, *folders)
-    python_flags = _python_flags()
-    headers = "".join(f"{header.name}\n{read_file(header)}" for folder in searched for header in _headers(folder))
-    key = cache_key(kind, source, headers, repr((_FLAGS, python_flags)), compiler.identity, _abi())
-    cache = default_cache()
-    library = cache.get(key)
-    if library is not None:
+
+    def __init__(self, kind: str, name: str, source: str, folders: tuple[Path, ...] = ()) -> None:
+        self._kind, self._name, self._source = kind, name, source
+        self._folders = (INCLUDE_DIR, *folders)
+
+    def recall(self) -> ModuleType | None:
+        """Return the module if it can be had without running a compiler. Raises `ToolchainError` if there is none."""
+        compiler = HostCompiler.find("c")
+        return self._recall(self._key(compiler)) if compiler.is_identified else None
+
+    def build(self) -> ModuleType:
+        """Return the module, from the cache if it is there. Raises `ToolchainError`, `CompileError` or `LoadError`."""
+        compiler = HostCompiler.find("c")
+        key = self._key(compiler)
+        module = self._recall(key)
+        if module is not None:
+            return module
+        flags = [*_FLAGS, *_python_flags(), *(f"-I{folder}" for folder in self._folders)]
+        main = f"{self._kind}.c"
+        library = compiler.compile({main: self._source}, main, flags)
+        default_cache().put(key, library)
+        return load_extension(self._name, library)
+
+    def _recall(self, key: str) -> ModuleType | None:
+        library = default_cache().get(key)
+        if library is None:
+            return None
         try:
-            return load_extension(name, library)
+            return load_extension(self._name, library)
         except (LoadError, ImportError) as error:
             # built by another compiler or for another system: rebuilt exactly once
-            cache.quarantine(key, str(error))
-    flags = [*_FLAGS, *python_flags, *(f"-I{folder}" for folder in searched)]
-    library = compiler.compile({f"{kind}.c": source}, f"{kind}.c", flags)
-    cache.put(key, library)
-    return load_extension(name, library)
+            default_cache().quarantine(key, str(error))
+            return None
+
+    def _key(self, compiler: HostCompiler) -> str:
+        headers = map(_headers_digest, self._folders)
+        flags = repr((_FLAGS, _python_flags()))
+        return cache_key(self._kind, self._source, *headers, flags, compiler.identity, _ABI)
 
 
-def _abi() -> str:
-    return f"{sysconfig.get_config_var('SOABI')} {sysconfig.get_platform()} {sys.implementation.cache_tag}"
+# The suffixes name the interpreter with its version, its kind of build, and mostly the system and the processor.
+_ABI = f"{EXTENSION_SUFFIXES} {sys.platform} {os.uname().machine if hasattr(os, 'uname') else os.name}"
 
 
 def _python_flags() -> tuple[str, ...]:
     """Return what the compiler needs to see of this Python: nothing, for those that are declared by hand."""
     if _is_declared():
         return (f"-DPODIUM_PYTHON_MINOR={sys.version_info.minor}",)
+    import sysconfig  # not needed where all is declared
+
     folder = Path(sysconfig.get_path("include"))
     for name in ("Python.h", "pyconfig.h"):
         if not (folder / name).is_file():
             raise ToolchainError(
-                f"This Python ({sys.version.split()[0]}, {sysconfig.get_config_var('SOABI')}) needs its own headers to "
+                f"This Python ({sys.version.split()[0]}, {EXTENSION_SUFFIXES[0]}) needs its own headers to "
                 f"build launchers, and {folder} has no {name}. Install them (Debian, Ubuntu: python3-dev; "
                 f"Fedora: python3-devel)"
             )
@@ -68,11 +93,12 @@ def _python_flags() -> tuple[str, ...]:
 
 
 def _is_declared() -> bool:
+    minor = sys.version_info.minor
     return (
         sys.implementation.name == "cpython"
         and _DECLARED_VERSIONS[0] <= sys.version_info[:2] <= _DECLARED_VERSIONS[1]
         and sys.maxsize > 1 << 32
-        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and not EXTENSION_SUFFIXES[0].startswith((f".cpython-3{minor}t", f".cp3{minor}t"))  # free-threaded
         and not hasattr(sys, "getobjects")  # Py_TRACE_REFS puts two words before every object
     )
 
@@ -83,5 +109,6 @@ def read_file(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _headers(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.h")) if folder.is_dir() else []
+@lru_cache(maxsize=64)
+def _headers_digest(folder: Path) -> str:
+    return folder_digest(folder, suffix=".h", deep=False) if folder.is_dir() else ""

@@ -1,24 +1,28 @@
 """Generated launchers: C for a signature shape, built in the background, kept on disk, shared by all kernels.
 
-`request` gives a `Build`; launches go on interpreted until its module is there. Only the pinned level waits for it.
+`request` gives a `Build`. A module that the cache has is taken at once; else launches go on interpreted until it is
+there, and only the pinned level waits for it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import threading
 import warnings
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from podium._caller import frames_of_podium
-from podium._extension import build_extension, read_file
+from podium._extension import Extension, read_file
 from podium._fork import ForkSafeLock
 from podium._launcher_source import launcher_source
 from podium._signature import Signature
 from podium.errors import LoadError, PodiumError, PodiumWarning, ToolchainError
+
+if TYPE_CHECKING:
+    import queue
 
 __all__ = ["Build", "request", "start"]
 
@@ -32,7 +36,6 @@ class Build:
         self.template, self.signature, self.scratch = template, signature, scratch
         self.module: ModuleType | None = None
         self.failure: PodiumError | None = None
-        self._lock = ForkSafeLock()
 
     @property
     def done(self) -> bool:
@@ -41,13 +44,26 @@ class Build:
 
     def run(self) -> None:
         """Find the module in the cache or build it; in the calling thread. Failures are kept in `failure`."""
-        with self._lock:
+        if self.done:
+            return
+        with _building:
             if not self.done:
-                with _building:
-                    try:
-                        self.module = self._load_or_build()
-                    except PodiumError as error:
-                        self.failure = error
+                try:
+                    self.module = self._extension().build()
+                except PodiumError as error:
+                    self.failure = error
+
+    def recall(self) -> None:
+        """Take the module from the cache if it is there. Waits for no compiler, and for no other build."""
+        building = _building
+        if building.acquire(blocking=False):
+            try:
+                if not self.done:
+                    self.module = self._extension().recall()
+            except PodiumError:
+                pass  # the build will say it
+            finally:
+                building.release()
 
     def poll(self) -> ModuleType | None:
         """Return the module if it is there; see that it is being built; give the one notice if it cannot be."""
@@ -66,13 +82,13 @@ class Build:
             raise self.failure
         return self.module  # type: ignore[return-value]  # run() leaves either a module or a failure
 
-    def _load_or_build(self) -> ModuleType:
+    def _extension(self) -> Extension:
         try:
             source = launcher_source(read_file(self.template), self.signature.parameters, self.scratch)
         except ValueError as error:
             raise LoadError(f"{self.template}: {error}") from None
         folders = (self.template.parent, self.template.parent / "include")
-        return build_extension("launcher", _MODULE_NAME, source, folders)
+        return Extension("launcher", _MODULE_NAME, source, folders)
 
 
 _building = threading.RLock()
@@ -80,7 +96,7 @@ _LONGEST_WAIT = 30.0  # seconds
 
 _builds: dict[tuple[Path, str, int], Build] = {}
 _lock = ForkSafeLock()
-_queue: queue.SimpleQueue[Build] = queue.SimpleQueue()
+_queue: queue.SimpleQueue[Build] | None = None
 _worker: threading.Thread | None = None
 
 
@@ -95,10 +111,21 @@ def request(template: Path, signature: Signature, scratch: int) -> Build:
 
 
 def start(build: Build) -> None:
-    """Build in the background, unless that has been done."""
+    """Take the module from the cache, which costs less than one launch from Python; else build in the background."""
+    build.recall()
     if not build.done:
-        _queue.put(build)
+        _builds_to_make().put(build)
         _ensure_worker()
+
+
+def _builds_to_make() -> queue.SimpleQueue[Build]:
+    global _queue
+    if _queue is None:
+        from queue import SimpleQueue  # a process that finds its launchers in the cache has no use for it
+
+        with _lock:
+            _queue = _queue or SimpleQueue()
+    return _queue
 
 
 def _ensure_worker() -> None:
@@ -115,7 +142,7 @@ def _ensure_worker() -> None:
 
 def _work() -> None:
     while True:
-        _queue.get().run()
+        _builds_to_make().get().run()
 
 
 def _before_fork() -> None:
@@ -130,10 +157,10 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork() -> None:
     global _building, _queue, _worker
-    _building, _queue, _worker = threading.RLock(), queue.SimpleQueue(), None
+    _building, _queue, _worker = threading.RLock(), None, None
     for build in _builds.values():
         if not build.done:
-            _queue.put(build)
+            _builds_to_make().put(build)
 
 
 if hasattr(os, "register_at_fork"):

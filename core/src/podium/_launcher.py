@@ -9,6 +9,7 @@ plain back to the methods here, so there is one place for each decision and each
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from podium._stream import stream_handle
 from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, SignatureError
 
 if TYPE_CHECKING:
+    from podium._folding import Nesting
     from podium._generated import Build
     from podium._packing import Packed
     from podium.backend import Driver
@@ -68,13 +70,12 @@ class Launcher:
     """Whether launches may be made by generated C at all; without, `fire` sees each of them."""
 
     def __init__(self, src: Any, metadata: Any, driver: Driver | None = None) -> None:
-        from podium._folding import fold_constants, nesting
         from podium._packing import Packer
 
         _debug.start_from_environment()
         read = _reader(metadata)
         self.name = str(read("name", None) or getattr(src, "name", None) or "kernel")
-        self.signature = fold_constants(Signature.parse(src.signature), getattr(src, "constants", None) or {})
+        self.signature, self._nested = _signature(src.signature, getattr(src, "constants", None) or {})
         self.shared = int(read("shared", 0))
         warp_size = int(read("warp_size", None) or getattr(read("target", None), "warp_size", 32))
         block = read("block", None)
@@ -100,7 +101,6 @@ class Launcher:
             for which in ("global", "profile")
             if read(f"{which}_scratch_size", None) is not None
         ]
-        self._nested = nesting(src.signature)
         self._offsets = parameter_offsets(self.signature, len(self._scratch))
         sizes = [parameter.type.size for parameter in self.signature.passed] + [8] * len(self._scratch)
         self.parameter_bytes = self._offsets[-1] + sizes[-1] if sizes else 0
@@ -321,6 +321,14 @@ class Launcher:
         raise status_error(self.driver, status, self.name, device, (gx, gy, gz), (bx, by, bz), stream)
 
 
+def _signature(given: Any, constants: Mapping[Any, Any]) -> tuple[Signature, Nesting | None]:
+    if isinstance(given, Signature) and not constants:
+        return given, None
+    from podium._folding import fold_constants, nesting
+
+    return fold_constants(Signature.parse(given), constants), nesting(given)
+
+
 def _reader(metadata: Any) -> Any:
     if isinstance(metadata, Mapping):
         return metadata.get
@@ -335,11 +343,9 @@ def _driver(backend: str) -> Driver:
 
 def _generated_in_background() -> bool:
     """Tell whether a thread may build in the background; a subinterpreter cannot end while one does."""
-    try:
-        import _xxsubinterpreters as interpreters  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        try:
-            import _interpreters as interpreters  # type: ignore[import-not-found, no-redef, unused-ignore]
-        except ImportError:
-            return True
-    return bool(interpreters.get_current() == interpreters.get_main())
+    function = ctypes.PYFUNCTYPE(ctypes.c_void_p)
+    current, main = (
+        function((f"PyInterpreterState_{which}", ctypes.pythonapi))()  # type: ignore[call-overload, unused-ignore]
+        for which in ("Get", "Main")
+    )
+    return bool(current == main)

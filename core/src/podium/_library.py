@@ -85,11 +85,13 @@ def load_extension(name: str, data: bytes) -> ModuleType:
 
     def load(path: Path) -> ModuleType:
         from importlib.machinery import ExtensionFileLoader, ModuleSpec
-        from importlib.util import module_from_spec
 
         loader = ExtensionFileLoader(name, str(path))
         before = sys.modules.get(name)
-        module = module_from_spec(ModuleSpec(name, loader, origin=str(path)))
+        spec = ModuleSpec(name, loader, origin=str(path))
+        module = loader.create_module(spec)
+        # As importlib.util does; importing that takes as long as loading the library.
+        module.__spec__, module.__loader__, module.__file__ = spec, loader, str(path)
         loader.exec_module(module)
         # Modules that initialise in one phase enter themselves.
         if sys.modules.get(name) is module and module is not before:

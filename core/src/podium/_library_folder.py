@@ -147,8 +147,9 @@ def _release(claim: int | None) -> None:
 
 def _sweep(base: str) -> None:
     """Remove folders of this user whose process was killed; trouble with them is not ours."""
+    prefix = _prefix()
     with suppress(OSError):
-        candidates = [Path(base) / name for name in os.listdir(base) if name.startswith(_prefix())]
+        candidates = [Path(base) / name for name in os.listdir(base) if name.startswith(prefix)]
         for folder in candidates[:_MOST_SWEPT]:
             with suppress(OSError):
                 _sweep_one(folder)

@@ -94,6 +94,10 @@ class Module:
     @cached_property
     def program(self) -> ModuleProgram | None:
         """What all kernels are compiled from together; None where each is compiled by itself. Raises `SourceError`."""
+        from podium._compile import may_have_variables
+
+        if self.code is None and not self._variables_given and not may_have_variables(self.source, self.options):
+            return None
         from podium._module_program import ModuleProgram
 
         if self.code is not None:

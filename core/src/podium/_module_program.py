@@ -52,7 +52,7 @@ class ModuleProgram:
         `kernels` and `variables` are those that the user named; `only` is the one kernel of a module that has no other.
         """
         is_read = language == "cuda"
-        declared, plain = read_module(source, options, sure=bool(variables)) if is_read else ((), ())
+        declared, plain = read_module(source, options) if is_read else ((), ())
         if not declared and not variables:
             return None
         wanted = {each.name: Variable.of(each.name, each.type) for each in declared if each.type is not None}

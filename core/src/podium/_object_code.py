@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from podium._digest import sha256
 from podium._program import Entry
 from podium._record import field, record, replace
 from podium._signature import Signature
@@ -49,6 +50,11 @@ class ObjectCode:
     def symbol(self, name: str) -> str:
         """Return the name that a kernel or a variable has in the binary."""
         return self.symbols.get(name, name)
+
+    @property
+    def digest(self) -> str:
+        """A digest of the bytes, in hexadecimal: two codes with the same one have the same bytes."""
+        return sha256(self.code).hexdigest()
 
     def with_variables(self, variables: Mapping[str, Variable]) -> ObjectCode:
         """Return the code with further variables, which the bytes have but nobody has said so."""

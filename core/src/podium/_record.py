@@ -3,7 +3,7 @@
 The methods of a dataclass are written as text and compiled when its module is imported. That takes more than half a
 millisecond for each, and a process that finds everything in the cache imports thirty of them and uses a few. A record
 is a dataclass to whoever looks at it: `dataclasses.fields`, `dataclasses.replace`, a match statement, a type checker.
-But its ``__init__`` is compiled for the first object, and `dataclasses` is imported when somebody asks for the fields.
+But its ``__init__`` is compiled when there are some objects, and `dataclasses` imported when somebody asks for fields.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ __all__ = ["field", "record", "replace"]
 _Class = TypeVar("_Class", bound=type)
 
 _NOTHING: Any = object()
+
+_FEW = 8
 
 
 class _Field:
@@ -81,6 +82,24 @@ class _Record:
         made.__annotations__ = {**self.types, "return": None}
         return made
 
+    def fill(self, instance: object, /, *args: object, **keywords: object) -> None:
+        """Do what the compiled ``__init__`` does."""
+        values = dict(zip(self.fields, args))
+        wrong = len(args) > len(self.fields) or not values.keys().isdisjoint(keywords)
+        values.update(keywords)
+        for name, each in self.fields.items():
+            if name in values:
+                continue
+            if each.default_factory is not _NOTHING:
+                values[name] = each.default_factory()
+            else:
+                wrong = wrong or each.default is _NOTHING
+                values[name] = each.default
+        if wrong or len(values) > len(self.fields):
+            self.init()(instance, *args, **keywords)  # which says what is wrong
+        for name in self.fields:
+            object.__setattr__(instance, name, values[name])
+
     def of_dataclass(self, name: str) -> object:
         """Return an attribute that a dataclass with the same fields has."""
         import dataclasses
@@ -88,6 +107,24 @@ class _Record:
         rows = [(name, self.types[name], dataclasses.field(**each.words())) for name, each in self.fields.items()]
         made = dataclasses.make_dataclass(self.kind.__name__, rows, frozen=self.frozen)
         return getattr(made, name)
+
+
+class _FirstInit:
+    """Stands for ``__init__`` while there are few objects of a class: to fill those in takes less than to compile."""
+
+    def __init__(self, about: _Record) -> None:
+        self._about = about
+        self._left = _FEW
+
+    def __get__(self, instance: object, owner: type) -> Callable[..., None]:
+        about = self._about
+        if self._left and isinstance(instance, about.kind):  # a class asks when its signature is looked at
+            self._left -= 1
+            return partial(about.fill, instance)
+        made = about.init()
+        about.kind.__init__ = made  # type: ignore[misc]
+        bound: Callable[..., None] = made.__get__(instance, owner)
+        return bound
 
 
 class _Later:
@@ -99,7 +136,7 @@ class _Later:
     def __get__(self, instance: object, owner: type) -> object:
         made = self._make()
         setattr(self._kind, self._name, made)
-        return made.__get__(instance, owner) if isinstance(made, FunctionType) else made
+        return made
 
 
 def _represent(self: Any) -> str:
@@ -137,7 +174,7 @@ def _make_record(kind: _Class, frozen: bool) -> _Class:
     about = _Record(kind, frozen)
     members: dict[str, Any] = {
         "__podium_record__": about,
-        "__init__": _Later(kind, "__init__", about.init),
+        "__init__": _FirstInit(about),
         "__repr__": recursive_repr()(_represent),
         "__eq__": _equal,
         "__match_args__": tuple(about.fields),

@@ -45,6 +45,7 @@ from podium.hookspecs import API_VERSION, hookimpl
 if TYPE_CHECKING:
     from podium._array_layout import ArrayLayout, array_layout
     from podium._build import Build, HostCompiler
+    from podium._folder_digest import folder_digest
     from podium._library import SharedLibrary
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "Variable",
     "array_layout",
     "environment_flag",
+    "folder_digest",
     "hookimpl",
 ]
 
@@ -91,6 +93,10 @@ def __getattr__(name: str) -> object:
         from podium import _array_layout
 
         return getattr(_array_layout, name)
+    if name == "folder_digest":
+        from podium._folder_digest import folder_digest
+
+        return folder_digest
     raise AttributeError(f"module 'podium.backend' has no attribute {name!r}")
 
 

@@ -116,7 +116,7 @@ class CpuDriver(Driver):
 
             self.launcher_cls = CheckedLauncher  # type: ignore[misc]  # for this instance
             self.features = frozenset()  # type: ignore[misc]  # only one block runs at a time
-        self._libraries: dict[bytes, SharedLibrary] = {}
+        self._libraries: dict[str, SharedLibrary] = {}
         self._own: dict[int, SharedLibrary] = {}  # with variables, by the number of the module
         self._modules = itertools.count(1)
         self._current_stream = runtime.default_stream()
@@ -135,23 +135,11 @@ class CpuDriver(Driver):
 
     def devices(self) -> Sequence[Device]:
         """Return the one device. Its limits on blocks are those of a large GPU: what runs here fits there."""
-        return [
-            Device(
-                index=0,
-                name=processor_name(),
-                target=self.default_target(),
-                max_grid=(2147483647, 65535, 65535),
-                max_block=(1024, 1024, 64),
-                max_threads=1024,
-                max_shared=227 << 10,
-                memory=memory_bytes(),
-                max_parameter_bytes=32764,
-            )
-        ]
+        return [_device(host_arch())]
 
     def default_target(self) -> Target:
         """Return the target for this machine's kind of processor."""
-        return Target(self.name, host_arch(), WARP_SIZE)
+        return _device(host_arch()).target
 
     def compile(self, program: Program, target: Target) -> ObjectCode:
         """Compile with the host's C++ compiler."""
@@ -263,9 +251,7 @@ class CpuDriver(Driver):
         runtime.keep_alive(objects, stream)
 
     def _library(self, code: ObjectCode) -> SharedLibrary:
-        from hashlib import sha256
-
-        digest = sha256(code.code).digest()
+        digest = code.digest
         with _lock:
             library = self._libraries.get(digest)
             if library is None:
@@ -285,6 +271,21 @@ class CpuDriver(Driver):
         if self.checks is not None:
             self.checks.watch(library, code.code)
         return library
+
+
+@functools.lru_cache(maxsize=1)
+def _device(arch: str) -> Device:
+    return Device(
+        index=0,
+        name=processor_name(),
+        target=Target(CpuDriver.name, arch, WARP_SIZE),
+        max_grid=(2147483647, 65535, 65535),
+        max_block=(1024, 1024, 64),
+        max_threads=1024,
+        max_shared=227 << 10,
+        memory=memory_bytes(),
+        max_parameter_bytes=32764,
+    )
 
 
 def _checks(sanitize: str | None) -> Checks | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 
-from podium.backend import HostCompiler
+from podium.backend import HostCompiler, folder_digest
 
 from podium_cpu._version import __version__
 
@@ -31,17 +31,4 @@ def toolchain(language: str) -> str:
 @functools.lru_cache(maxsize=1)
 def headers_digest() -> str:
     """Return a digest of all that is compiled beside the user's text, and of what rewrites it."""
-    from hashlib import sha256
-
-    digest = sha256()
-    for name in sorted(each for each in os.listdir(_FOLDER) if each.endswith(".py")):
-        with open(os.path.join(_FOLDER, name), "rb") as file:
-            digest.update(f"{name}\0".encode() + file.read() + b"\0")
-    for top in (INCLUDE, RUNTIME, os.path.join(_FOLDER, "regions")):
-        for folder, folders, names in os.walk(top):
-            folders.sort()
-            for name in sorted(each for each in names if not each.endswith(".pyc")):
-                path = os.path.join(folder, name)
-                with open(path, "rb") as file:
-                    digest.update(f"{os.path.relpath(path, _FOLDER)}\0".encode() + file.read() + b"\0")
-    return digest.hexdigest()
+    return folder_digest(_FOLDER)
