@@ -81,7 +81,7 @@ __attribute__((constructor)) static void begin(void) {
 static bool before_initialization(int entry) {
     return entry == ENTRY_cuInit || entry == ENTRY_cuDriverGetVersion || entry == ENTRY_cuGetErrorName ||
            entry == ENTRY_cuGetErrorString || entry == ENTRY_cuGetProcAddress || entry == ENTRY_cuGetProcAddress_v2 ||
-           entry == ENTRY_cuThreadExchangeStreamCaptureMode;
+           entry == ENTRY_cuThreadExchangeStreamCaptureMode || entry == ENTRY_cuGetExportTable;
 }
 
 CUresult entry_arrive(int entry) {
@@ -166,6 +166,14 @@ CUresult cuGetProcAddress_v2(const char *name, void **out, int wanted, cuuint64_
                              CUdriverProcAddressQueryResult *result) {
     ENTER(cuGetProcAddress_v2);
     return look_up(name, out, wanted, flags, result);
+}
+
+/* NVRTC asks for tables that only NVIDIA knows, and goes on without them if it is told that there are none. */
+CUresult cuGetExportTable(const void **out, const CUuuid *id) {
+    ENTER(cuGetExportTable);
+    REQUIRE(out && id, CUDA_ERROR_INVALID_VALUE);
+    *out = NULL;
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuProfilerStart(void) {
