@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from podium.backend import Device, Driver, Function, LaunchConfig, ObjectCode, Parameters, Program, Target
+from podium.backend import (
+    Device,
+    Driver,
+    Function,
+    LaunchConfig,
+    ObjectCode,
+    Parameters,
+    Program,
+    Target,
+    environment_flag,
+)
 
 from podium_nvidia.attribute_keys import KEYS
 from podium_nvidia.default_stream import PER_THREAD, VARIABLE, default_stream_handle
@@ -32,6 +42,7 @@ class NvidiaDriver(Driver):
     dlpack_devices = frozenset({2, 3, 13})  # memory of devices, of the host pinned for them, and managed
     environment: ClassVar = {
         "PODIUM_NVIDIA_LIBCUDA": "the file of the CUDA driver library, instead of the one that the loader finds",
+        "PODIUM_NVIDIA_NVTX": "1 puts an NVTX range around each launch, for profilers; needs the package nvtx",
         VARIABLE: "the stream of launches that name none: legacy, which is the default, or per-thread",
     }
 
@@ -39,11 +50,15 @@ class NvidiaDriver(Driver):
         """Make the driver; launches that name no stream go to the "legacy" default stream or the "per-thread" one.
 
         None stands for the variable PODIUM_NVIDIA_STREAM. Raises ValueError for another name, `SettingError` if it is
-        the variable's.
+        the variable's, or if PODIUM_NVIDIA_NVTX asks for ranges and the package nvtx is missing.
         """
         self._default_stream = default_stream_handle(default_stream)
         if self._default_stream == PER_THREAD:
             self.launcher_cls = PerThreadLauncher  # type: ignore[misc]  # for this instance
+        if environment_flag("PODIUM_NVIDIA_NVTX"):
+            from podium_nvidia.nvtx import start_from_environment
+
+            start_from_environment()
 
     # ---- what there is ----
 
