@@ -79,7 +79,7 @@ def _arch(program: Program, target: Target, compiler: Nvrtc) -> Arch:
 
 def _compile(compiler: Nvrtc, program: Program, target: Target, arch: Arch) -> tuple[Arch, Compiled]:
     """Compile; once more with the letter of the architecture where the assembler says that it needs one."""
-    folders = [*include_folders(compiler.path), INCLUDE]
+    folders = [INCLUDE, *include_folders(compiler.path)]
     names = [*(each.name for each in program.entries), *(f"&{each}" for each in _addressed(program))]
 
     def attempt(arch: Arch) -> Compiled:
