@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,8 +15,12 @@ from podium import _generated, _scratch, _state, _zig
 from podium._active import driver_config
 from podium._cache import reset_cache
 from podium._hooks import hooks
+from podium._plugins import probe
 from podium.errors import BackendError
 from podium.testing import FakeDriver
+
+if TYPE_CHECKING:
+    from podium_nvidia.driver import NvidiaDriver
 
 # Files of tests that compile kernels and look at what comes out, in which no Python has a part.
 _KERNELS = {
@@ -87,6 +92,22 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable in ("CC", "CXX"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(_zig, "packaged_command", lambda language: None)
+
+
+@pytest.fixture
+def gpu() -> Iterator[NvidiaDriver]:
+    """The NVIDIA driver, active during the test; without a GPU the test is skipped with the driver's own reason."""
+    pytest.importorskip("podium_nvidia")
+    from podium_nvidia.driver import NvidiaDriver
+
+    reason = probe(NvidiaDriver).reason
+    if reason is not None:
+        pytest.skip(f"inactive here: {reason}")
+    driver_config.set_active("nvidia")
+    driver = driver_config.resolve()
+    assert isinstance(driver, NvidiaDriver)
+    yield driver
+    driver_config.reset_active()
 
 
 _versions = itertools.count(2)

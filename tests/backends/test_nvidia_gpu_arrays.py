@@ -1,0 +1,116 @@
+"""Arrays of other libraries on a real NVIDIA GPU, and the errors for memory that a kernel cannot reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import podium
+from podium.errors import ArrayDeviceError
+
+from podium_nvidia.driver import NvidiaDriver
+
+pytestmark = pytest.mark.gpu
+
+KERNELS = Path(__file__).with_name("nvidia_gpu.cu")
+
+
+def _torch() -> tuple[Any, Callable[[Any], list[float]]]:
+    torch = pytest.importorskip("torch")
+    return torch.ones(64, device="cuda"), lambda array: array.cpu().tolist()
+
+
+def _cupy() -> tuple[Any, Callable[[Any], list[float]]]:
+    cupy = pytest.importorskip("cupy")
+    return cupy.ones(64, dtype="float32"), lambda array: array.get().tolist()
+
+
+def _numba() -> tuple[Any, Callable[[Any], list[float]]]:
+    cuda = pytest.importorskip("numba.cuda")
+    import numpy
+
+    return cuda.to_device(numpy.ones(64, numpy.float32)), lambda array: array.copy_to_host().tolist()
+
+
+def _jax() -> tuple[Any, Callable[[Any], list[float]]]:
+    jax = pytest.importorskip("jax")
+    if not any(device.platform == "gpu" for device in jax.devices()):
+        pytest.skip("jax has no GPU here")
+    return jax.numpy.ones(64, dtype="float32"), lambda array: jax.device_get(array).tolist()
+
+
+@pytest.mark.parametrize("library", [_torch, _cupy, _numba])
+def test_arrays_of_other_libraries(gpu: NvidiaDriver, level: str, library: Any) -> None:
+    """Arrays of PyTorch, CuPy and Numba are read and written where they are."""
+    array, values = library()
+    kernel = podium.module(KERNELS)["add_floats"]
+    y = podium.asarray([2.0] * 64)
+    for _ in range(3):
+        kernel[2, 32](array, y, 64)
+    podium.synchronize()
+    assert values(array) == [7.0] * 64
+    assert podium.recent_launches()[-1].device == 0
+
+
+def test_jax_arrays_are_read(gpu: NvidiaDriver, level: str) -> None:
+    """Arrays of JAX, which nobody may write to, are read."""
+    array, _ = _jax()
+    x = podium.asarray([2.0] * 64)
+    podium.module(KERNELS)["add_floats"][2, 32](x, array, 64)
+    assert x.tolist() == [3.0] * 64
+
+
+def test_the_stream_of_torch_is_used(gpu: NvidiaDriver, level: str) -> None:
+    """CTX-08: inside a stream context of PyTorch a launch goes to that stream, and into its graphs."""
+    torch = pytest.importorskip("torch")
+    kernel = podium.module(KERNELS)["add_floats"]
+    x, y = torch.ones(64, device="cuda"), torch.ones(64, device="cuda")
+    kernel[2, 32](x, y, 64)
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        kernel[2, 32](x, y, 64)
+        assert podium.recent_launches()[-1].stream == stream.cuda_stream
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel[2, 32](x, y, 64)
+        kernel[2, 32](x, y, 64)
+    assert x.tolist() == [3.0] * 64
+    graph.replay()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert x.tolist() == [7.0] * 64
+    kernel[2, 32](x, y, 64, stream=stream)
+    assert podium.recent_launches()[-1].stream == stream.cuda_stream
+
+
+def test_host_memory_is_an_error_of_its_own(gpu: NvidiaDriver, level: str) -> None:
+    """ARG-11: an array of numpy, or of PyTorch on the CPU, is named as host memory; nothing is launched."""
+    import numpy
+
+    kernel, y = podium.module(KERNELS)["add_floats"], podium.asarray([2.0] * 64)
+    arrays = [numpy.ones(64, numpy.float32)]
+    try:
+        import torch
+    except ImportError:
+        pass
+    else:
+        arrays.append(torch.ones(64))  # type: ignore[arg-type]
+    for array in arrays:
+        with pytest.raises(ArrayDeviceError, match="host memory") as caught:
+            kernel[2, 32](y, array, 64)
+        assert caught.value.kind == "host"
+
+
+def test_pinned_memory_of_torch_is_reached(gpu: NvidiaDriver, level: str) -> None:
+    """Host memory that PyTorch has pinned is memory that a kernel can reach, by its address."""
+    torch = pytest.importorskip("torch")
+    x = torch.ones(64).pin_memory()
+    assert gpu.pointer_device(x.data_ptr()) == (3, 0)
+    podium.module(KERNELS)["add_floats"][2, 32](x.data_ptr(), podium.asarray([2.0] * 64), 64)
+    podium.synchronize()
+    assert x.tolist() == [3.0] * 64
