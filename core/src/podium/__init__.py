@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from podium._state import recent as recent_launches
     from podium._synchronize import synchronize
     from podium._target import Device, Target
+    from podium._timeline import Event, Stream
     from podium._trace import trace
     from podium.backend import Driver
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array",
     "Device",
+    "Event",
     "Kernel",
     "LaunchConfig",
     "Module",
@@ -51,6 +53,7 @@ __all__ = [
     "Options",
     "Program",
     "Signature",
+    "Stream",
     "Target",
     "__version__",
     "asarray",
@@ -75,6 +78,7 @@ __all__ = [
 _HOMES = {
     "Array": ("_memory", "Array"),
     "Device": ("_target", "Device"),
+    "Event": ("_timeline", "Event"),
     "Kernel": ("_kernel", "Kernel"),
     "LaunchConfig": ("_launch_config", "LaunchConfig"),
     "Module": ("_module", "Module"),
@@ -82,6 +86,7 @@ _HOMES = {
     "Options": ("_program", "Options"),
     "Program": ("_program", "Program"),
     "Signature": ("_signature", "Signature"),
+    "Stream": ("_timeline", "Stream"),
     "Target": ("_target", "Target"),
     "asarray": ("_memory", "asarray"),
     "debugging": ("_debug", "debugging"),

@@ -15,9 +15,11 @@ from typing import Any
 from podium._record import record
 
 __all__ = [
+    "ANYWHERE",
     "CPU",
     "CUDA",
     "DEVICE_NAMES",
+    "HOST_TYPES",
     "ArrayLocation",
     "Tensor",
     "VersionedTensor",
@@ -31,6 +33,8 @@ __all__ = [
 ]
 
 CPU, CUDA = 1, 2
+HOST_TYPES = frozenset({CPU, 3, 11})  # what the host's own code reaches, also pinned: it is in nobody's stream
+ANYWHERE = HOST_TYPES | {13}  # what does not tell where a launch goes, since it belongs to no device in particular
 DEVICE_NAMES = {
     1: "cpu",
     2: "cuda",
@@ -165,8 +169,8 @@ def locate(
 ) -> ArrayLocation | None:
     """Find the memory of `value`; None if it is not an array in any protocol.
 
-    An array on a device type that is not `reachable` is not exported; it has no address then. `dlpack_stream` is asked,
-    only for device arrays, for the stream of their device that ``__dlpack__`` shall synchronise with.
+    An array on a device that is not `reachable` is not exported, and has no address then; one of the host's may be.
+    `dlpack_stream` is asked, for device arrays, for the stream of their device that ``__dlpack__`` shall wait for.
     """
     own = getattr(type(value), "_podium_location", None)
     if own is not None:
@@ -182,11 +186,12 @@ def locate(
         return found
     device = _dlpack_device(value)
     if device is not None:
+        if device[0] in reachable or device[0] in HOST_TYPES:
+            found = _from_dlpack(value, device, dlpack_stream)
+            if found is not None:
+                return found
         if device[0] not in reachable:
             return ArrayLocation(0, *device, None, True, False, value)
-        found = _from_dlpack(value, device, dlpack_stream)
-        if found is not None:
-            return found
     interface = getattr(value, "__cuda_array_interface__", None)
     if isinstance(interface, dict) and (found := interface_location(value, interface)) is not None:
         return found
@@ -217,7 +222,7 @@ def _tensor_from_object(value: object, table: _Exchange) -> Tensor | None:
 
 
 def _exchange_stream(table: _Exchange, device_type: int, device: int) -> int | None:
-    if device_type == CPU or not table.current_stream:
+    if device_type in HOST_TYPES or not table.current_stream:
         return None
     stream = ctypes.c_uint64()
     try:
@@ -240,7 +245,7 @@ def _dlpack_device(value: Any) -> tuple[int, int] | None:
 def _from_dlpack(
     value: Any, device: tuple[int, int], dlpack_stream: Callable[[int], int | None]
 ) -> ArrayLocation | None:
-    keywords: dict[str, Any] = {} if device[0] == CPU else {"stream": dlpack_stream(device[1])}
+    keywords: dict[str, Any] = {} if device[0] in HOST_TYPES else {"stream": dlpack_stream(device[1])}
     capsule = _exported(value, keywords)
     if capsule is None:
         return None

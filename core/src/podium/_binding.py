@@ -14,12 +14,13 @@ from podium._launch import DynamicLaunch, Launch
 from podium._launch_config import LaunchConfig
 from podium._limits import find_device, loadable_device
 from podium._object_code import ObjectCode
+from podium._status import complete
 from podium._target import Device, Target
 from podium.errors import ArgumentCountError, LaunchConfigError, LoadError
 
 if TYPE_CHECKING:
     from podium._kernel import Kernel
-    from podium.backend import Driver, Function
+    from podium.backend import Driver, Function, Occupancy
 
 __all__ = ["Binding"]
 
@@ -161,6 +162,14 @@ class Binding:
                 function = self._load(description)
             return function
 
+    def occupancy(self, config: LaunchConfig, device: int | None) -> Occupancy:
+        """Compute how many blocks of a launch run at once, after the checks of a launch."""
+        index = self.driver.current_device() if device is None else device
+        launch = Launch(self, config)
+        if launch.prepare(index, self.driver.current_stream(index)) is None:
+            raise LaunchConfigError(f"{self.name}: an empty grid has no occupancy", kernel=self.name, axis="grid")
+        return self.driver.occupancy(self.load(index), index, config)
+
     def _load(self, device: Device) -> Function:
         code = self.code(device.target)
         if not self.driver.accepts(code.target, device.target):
@@ -178,6 +187,7 @@ class Binding:
                 kernel=self.name,
                 backend=self.driver.name,
             )
+        self.launcher.binaries[device.index] = code.target
         start = time.perf_counter()
         # kept before anything else can fail, so that it is unloaded some day
         function = self._functions[device.index] = self._load_code(code, device)
@@ -196,9 +206,14 @@ class Binding:
             return self.driver.load(code, name, device.index)
         except LoadError as error:
             if not self.kernel._discard(device.target, self.driver, str(error)):
+                complete(error, self.driver, device.index, code.target)
                 raise
         code = self._codes[device.target] = self.kernel.compile(device.target, self.driver)
-        return self.driver.load(code, name, device.index)
+        try:
+            return self.driver.load(code, name, device.index)
+        except LoadError as error:
+            complete(error, self.driver, device.index, code.target)
+            raise
 
     def forget(self) -> None:
         """Let every launch ask for its function again, since the loaded ones are about to be released."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from podium._record import record
@@ -18,6 +19,12 @@ class ElementType:
     code: int
     bits: int
     format: str | None
+
+    @property
+    def typestr(self) -> str | None:
+        """The name in ``__array_interface__`` and ``__cuda_array_interface__``; None if it has none."""
+        kind = {0: "i", 1: "u", 2: "f", 6: "b"}.get(self.code)
+        return kind and f"{'|' if self.size == 1 else '<' if sys.byteorder == 'little' else '>'}{kind}{self.size}"
 
     @property
     def size(self) -> int:

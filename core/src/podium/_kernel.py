@@ -13,7 +13,7 @@ from podium._fork import ForkSafeLock
 from podium._object_code import ObjectCode
 from podium._signature import Signature, SignatureLike
 from podium._target import Target
-from podium.errors import SourceError
+from podium.errors import LaunchConfigError, SourceError
 
 if TYPE_CHECKING:
     from podium._binding import Binding
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from podium._launcher import Launcher
     from podium._module import Module
     from podium._module_program import Given
-    from podium.backend import Driver, Function
+    from podium.backend import Driver, Function, Occupancy
 
 __all__ = ["Kernel"]
 
@@ -162,6 +162,44 @@ class Kernel:
     def level(self) -> str:
         """The launcher level on the active driver: "interpreted" or "generated"."""
         return self.binding().launcher.level
+
+    def attributes(self, device: int | None = None) -> dict[str, int]:
+        """Return what the backend knows of the kernel on a device, loading it if need be.
+
+        That is "max_threads" of a block, and under these names what there is: "registers" of a thread, "shared" (static
+        bytes of a block), "local" (bytes of a thread that did not fit into registers), "constant",
+        "max_dynamic_shared" (both bytes).
+        """
+        binding = self.binding()
+        index = binding.driver.current_device() if device is None else device
+        function = binding.load(index)
+        limit = binding.device(index).max_threads
+        return {"max_threads": function.max_threads or limit, **function.attributes}
+
+    def occupancy(self, grid: Any, block: Any, *, device: int | None = None, **options: Any) -> Occupancy:
+        """Compute how many blocks of a launch run at the same time on a device, loading the kernel if need be.
+
+        The options are those of `LaunchConfig`, such as ``shared`` and ``cluster``. Raises `LaunchConfigError` for a
+        launch that cannot be, `UnsupportedError` if the backend does not know.
+        """
+        from podium._launch_config import LaunchConfig
+
+        binding = self.binding()
+        try:
+            config = LaunchConfig(grid, block, **options)
+        except LaunchConfigError as error:
+            raise error.of_kernel(self.name) from None
+        return binding.occupancy(config, device)
+
+    def suggested_block(self, *, shared: int = 0, device: int | None = None) -> tuple[int, int]:
+        """Return a number of threads in a block that fills the device, and the fewest blocks for that.
+
+        `shared` is the dynamic shared memory of a block, in bytes. Raises `UnsupportedError` if the backend does not
+        know.
+        """
+        binding = self.binding()
+        index = binding.driver.current_device() if device is None else device
+        return binding.driver.suggested_block(binding.load(index), index, shared)
 
     def compile(self, target: Target | None = None, driver: Driver | None = None) -> ObjectCode:
         """Compile for a target, by default the active driver's, and return the code. Needs no device."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from podium._folding import Nesting
     from podium._generated import Build
     from podium._packing import Packed
+    from podium._target import Target
     from podium.backend import Driver
 
 # A driver's module imports this one for its launcher class, and choosing a driver must cost little: what only a
@@ -113,6 +114,7 @@ class Launcher:
         self.driver = driver or _driver(self.backend)
         packer = self.packer = Packer(self.name, self.signature, self.driver, bool(self._contiguous))
         self.pack, self._encode, self._locate = packer.pack, packer.encode, packer.locate
+        self.binaries: dict[int, Target] = {}  # by device: what the code that is loaded there was compiled for
         self._configs: dict[Dim3, LaunchConfig] = {}
         self._id = _state.new_id(self.name)
         self._state_address = _state.address()
@@ -318,7 +320,8 @@ class Launcher:
             status -= 1 << 32
         from podium._status import status_error
 
-        raise status_error(self.driver, status, self.name, device, (gx, gy, gz), (bx, by, bz), stream)
+        binary = self.binaries.get(device)
+        raise status_error(self.driver, status, self.name, device, (gx, gy, gz), (bx, by, bz), stream, binary)
 
 
 def _signature(given: Any, constants: Mapping[Any, Any]) -> tuple[Signature, Nesting | None]:

@@ -12,7 +12,15 @@ from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, OutO
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["check_block", "check_features", "check_limits", "find_device", "grid_error", "loadable_device"]
+__all__ = [
+    "check_block",
+    "check_features",
+    "check_limits",
+    "find_device",
+    "grid_error",
+    "loadable_device",
+    "usable_device",
+]
 
 
 def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
@@ -40,6 +48,19 @@ def find_device(what: str, driver: Driver, index: int, kernel: str | None = None
             value=index,
         )
     return devices[index]
+
+
+def usable_device(what: str, driver: Driver, index: int | None) -> Device:
+    """Return a device that is about to be used, by default the current one, and note that its driver is in use.
+
+    Raises `LaunchConfigError` if there is no such device, `ForkedProcessError` where the driver does not work.
+    """
+    if parent := _state.forked_from(driver.name):
+        raise ForkedProcessError(driver.name, parent)
+    device = find_device(what, driver, driver.current_device() if index is None else index)
+    if not driver.fork_safe:
+        _state.used(driver.name)
+    return device
 
 
 def loadable_device(what: str, driver: Driver, index: int, stream: int | None = None) -> Device:

@@ -1,7 +1,8 @@
 """Arrays for those without an array library: memory of the active driver, with a shape and an element type.
 
-On a driver whose kernels reach host memory, an array also is a buffer: ``memoryview(array)`` and
-``numpy.asarray(array)`` see its memory. That needs a C type as base in Python 3.10 and 3.11, and a ctypes array is one.
+In memory that the host reaches, which is all memory of some drivers and pinned memory of others, an array also is a
+buffer: ``memoryview(array)`` and ``numpy.asarray(array)`` see it. That needs a C type as base in Python 3.10 and 3.11,
+and a ctypes array is one.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from podium import _dlpack
 from podium._active import driver_config
-from podium._arrays import CPU, ArrayLocation, has_masked, locate
+from podium._array_values import Values, check_element, read_values
+from podium._arrays import ANYWHERE, CPU, CUDA, HOST_TYPES, ArrayLocation
 from podium._element_types import ElementType, element_type
-from podium._limits import find_device
-from podium.errors import ArgumentTypeError, ArgumentValueError
+from podium._limits import usable_device
+from podium._stream import stream_handle
+from podium._synchronize import synchronize
+from podium.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from podium._variable import Variable
@@ -34,7 +38,8 @@ _MOST_AXES = 64  # as numpy has
 class Array:
     """A C-contiguous array in a driver's memory; pass it to kernels as it is.
 
-    `empty` and `asarray` make one in new memory, `Module.variable` gives one in the memory of a variable.
+    `empty` and `asarray` make one in new memory, `Module.variable` gives one in the memory of a variable. Libraries for
+    arrays take it by DLPack or, on CUDA, by ``__cuda_array_interface__``, and keep its memory alive.
 
     `shape` counts elements along each axis, `dtype` is a spelling such as "fp32", `ptr` the address, `nbytes` the size.
     """
@@ -45,6 +50,7 @@ class Array:
     _element: ElementType
     _buffer: Buffer
     _variable: Variable | None = None  # whose memory this is
+    _pinned: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,6 +73,11 @@ class Array:
         return self._driver
 
     @property
+    def pinned(self) -> bool:
+        """Whether it is host memory that the device reaches, too."""
+        return self._pinned
+
+    @property
     def ptr(self) -> int:
         """The address of the first element."""
         return self._buffer.ptr
@@ -81,54 +92,58 @@ class Array:
         """How many bytes the elements take."""
         return self.size * self._element.size
 
-    def copy_from(self, value: Any) -> None:
-        """Copy values into the array, after waiting for the launches before: what `asarray` takes, of the same shape.
+    def copy_from(self, value: Any, *, stream: Any = None) -> None:
+        """Copy values into the array: what `asarray` takes, of the same shape. It is done when the call returns.
 
-        Numbers and sequences of them are converted, buffers and arrays must have the same element type. An array of
-        structs, which variables can be, also takes what has as many bytes: a ctypes structure, a numpy record, bytes.
+        It waits for the launches before; with a stream only for those in it, so that others go on meanwhile. Numbers
+        and sequences of them are converted, buffers and arrays must have the same element type. An array of structs,
+        which variables can be, also takes what has as many bytes: a ctypes structure, a numpy record, bytes.
         Raises ArgumentTypeError or ArgumentValueError, which name the array, and the variable if it is one's memory.
         """
-        from podium._synchronize import synchronize
+        handle = stream_handle(stream)
+        values = self._values_of(value, handle)
+        self._copy(self.ptr, values, handle)
 
-        data = self._bytes_of(value)
-        synchronize(self.device, driver=self.driver)
-        if data:
-            _write(self, data)
-
-    def _bytes_of(self, value: Any) -> bytes:
+    def _values_of(self, value: Any, stream: int | None) -> Values:
         if self._variable is not None and self._variable.is_record and not isinstance(value, Array):
             try:
                 data = memoryview(value).tobytes("C")
             except (TypeError, BufferError, ValueError):
                 data = b""
             if len(data) == self.nbytes:
-                return data
+                return Values.of_bytes(self._element, self.shape, data)
         taker = f"copy_from into {self!r}"
-        element, axes, data = _values(taker, value, self._element)
-        if axes != self.shape:
+        values = _read(taker, value, self._element, self.driver, stream)
+        if values.shape != self.shape:
             raise ArgumentValueError(
-                f"{taker}: the values have the shape {axes}, and the shapes must be the same",
+                f"{taker}: the values have the shape {values.shape}, and the shapes must be the same",
                 argument="value",
-                value=str(axes),
+                value=str(values.shape),
             )
-        _check_element(taker, element, self._element)
-        return data
+        check_element(taker, values.element, self._element)
+        return values
 
-    def tobytes(self) -> bytes:
-        """Return a copy of the memory, after waiting for the launches before."""
-        from podium._synchronize import synchronize
-
-        synchronize(self.device, driver=self.driver)
-        data = ctypes.create_string_buffer(max(1, self.nbytes))
-        if self.nbytes:
+    def _copy(self, destination: int, values: Values, stream: int | None) -> None:
+        """Copy to an address, after everything that is under way or after what is in a stream."""
+        if stream is None:
+            synchronize(self.device, driver=self.driver)
             stream = self.driver.current_stream(self.device)
-            self.driver.copy(ctypes.addressof(data), self.ptr, self.nbytes, self.device, stream)
+        if values.nbytes:
+            self.driver.copy(destination, values.address, values.nbytes, self.device, stream)
+
+    def _own(self) -> Values:
+        return Values(self._element, self.shape, self.ptr, self.nbytes, self, self.device)
+
+    def tobytes(self, *, stream: Any = None) -> bytes:
+        """Return a copy of the memory, after waiting for the launches before; with a stream, for those in it."""
+        data = ctypes.create_string_buffer(max(1, self.nbytes))
+        self._copy(ctypes.addressof(data), self._own(), stream_handle(stream))
         return data.raw[: self.nbytes]
 
-    def numpy(self) -> Any:
-        """Return a copy as a numpy array, after waiting for the launches before. Needs numpy.
+    def numpy(self, *, stream: Any = None) -> Any:
+        """Return a copy as a numpy array, after waiting for the launches before; with a stream, for those in it.
 
-        bf16 has no numpy type without ml_dtypes; its bits come as uint16 then.
+        Needs numpy. bf16 has no numpy type without ml_dtypes; its bits come as uint16 then.
         """
         import numpy
 
@@ -140,7 +155,9 @@ class Array:
                 name = "uint16"
             else:
                 name = ml_dtypes.bfloat16
-        return numpy.frombuffer(bytearray(self.tobytes()), dtype=name).reshape(self.shape)
+        copied = numpy.empty(self.shape, name)
+        self._copy(copied.ctypes.data, self._own(), stream_handle(stream))
+        return copied
 
     def tolist(self) -> Any:
         """Return the elements as Python numbers, nested in lists like the axes."""
@@ -159,15 +176,33 @@ class Array:
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
         """Export as DLPack; the consumer keeps the memory alive. Waits for the launches before."""
-        from podium._synchronize import synchronize
-
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("podium arrays are exported where they are and without a copy")
         synchronize(self.device, driver=self.driver)
         return _dlpack.export(self, self.ptr, self.__dlpack_device__(), self._element, self.shape, max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (CPU if self.driver.host_memory else min(self.driver.dlpack_devices), self.device)
+        if self.driver.host_memory:
+            return CPU, self.device
+        if not self._pinned:
+            return min(self.driver.dlpack_devices - ANYWHERE), self.device
+        return min(self.driver.dlpack_devices & HOST_TYPES, default=CPU), 0
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Export to CuPy, Numba and others, which keep the memory alive. Waits for the launches before."""
+        device_type = self.__dlpack_device__()[0]
+        if device_type != CUDA or self._element.typestr is None:  # other libraries must not find it then
+            raise AttributeError(f"{self!r} has no __cuda_array_interface__")
+        synchronize(self.device, driver=self.driver)
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self._element.typestr,
+            "data": (self.ptr if self.size else 0, False),
+            "strides": None,
+            "stream": None,
+        }
 
     def _podium_location(self) -> ArrayLocation:
         return ArrayLocation(self.ptr, self.__dlpack_device__()[0], self.device, self.dtype, True, False, self._buffer)
@@ -207,19 +242,30 @@ def _host_type(format: str, shape: tuple[int, ...]) -> type:
 
 
 def empty(
-    shape: int | Iterable[int], dtype: Any = "fp32", *, device: int | None = None, driver: Driver | None = None
+    shape: int | Iterable[int],
+    dtype: Any = "fp32",
+    *,
+    pinned: bool = False,
+    device: int | None = None,
+    driver: Driver | None = None,
 ) -> Array:
     """Make an array whose elements are not set, on the active driver's current device.
 
+    With `pinned` it is host memory that the device reaches: a buffer for numpy, an argument for kernels, and copied to
+    and from the device's own memory faster than other host memory.
+
     Raises TypeError for an unknown element type, ArgumentValueError for a shape that is not one, OutOfResourcesError
-    if there is not enough memory.
+    if there is not enough memory, UnsupportedError if the backend has no pinned memory.
     """
     driver = driver or driver_config.resolve()
     element, axes = element_type(dtype), _shape(shape)
-    device = driver.current_device() if device is None else find_device("empty", driver, device).index
-    size = math.prod(axes) * element.size
-    buffer = driver.allocate(max(1, size), _ALIGNMENT, device, None)
-    return array_at(driver, device, element.spelling, axes, buffer)
+    device = usable_device("empty", driver, device).index
+    size = max(1, math.prod(axes) * element.size)
+    if pinned:
+        buffer = driver.allocate_pinned(size, _ALIGNMENT, device)
+    else:
+        buffer = driver.allocate(size, _ALIGNMENT, device, None)
+    return array_at(driver, device, element.spelling, axes, buffer, pinned=pinned)
 
 
 def array_at(
@@ -230,65 +276,54 @@ def array_at(
     buffer: Buffer,
     *,
     variable: Variable | None = None,
+    pinned: bool = False,
 ) -> Array:
     """Make an array of memory that is there, and keep the buffer. `variable` is the one whose memory it is."""
     element = element_type(dtype)
     array: Any
-    if driver.host_memory:
+    if driver.host_memory or pinned:
         array = _host_type(element.format or "H", shape).from_address(buffer.ptr)  # type: ignore[attr-defined]
     else:
         array = Array()
     array._shape, array._device, array._driver = shape, device, driver
-    array._element, array._buffer, array._variable = element, buffer, variable
+    array._element, array._buffer, array._variable, array._pinned = element, buffer, variable, pinned
     return array  # type: ignore[no-any-return]
 
 
 def asarray(value: Any, dtype: Any = None, *, device: int | None = None, driver: Driver | None = None) -> Array:
-    """Copy a buffer (a numpy array, a memoryview), a podium array or nested sequences of numbers into a new array.
+    """Copy a buffer (a numpy array, a memoryview), an array or nested sequences of numbers into a new array.
 
-    Without `dtype`, buffers keep theirs; sequences with a float in them become fp32, of ints i32, of bools i1.
-    Raises ArgumentTypeError or ArgumentValueError for what has no such form.
+    Arrays are those of podium, and others that speak DLPack or ``__cuda_array_interface__``, in memory of the host or
+    of the driver's devices. Without `dtype`, they keep theirs; sequences with a float in them become fp32, of ints i32,
+    of bools i1. Raises ArgumentTypeError or ArgumentValueError for what has no such form.
     """
-    element, axes, data = _values("asarray", value, None if dtype is None else element_type(dtype))
-    if dtype is not None:
-        _check_element("asarray", element, element_type(dtype))
-    array = empty(axes, element.spelling, device=device, driver=driver)
-    if data:
-        _write(array, data)
+    driver = driver or driver_config.resolve()
+    wanted = None if dtype is None else element_type(dtype)
+    values = _read("asarray", value, wanted, driver, None)
+    if wanted is not None:
+        check_element("asarray", values.element, wanted)
+    array = empty(values.shape, values.element.spelling, device=device, driver=driver)
+    array._copy(array.ptr, values, driver.current_stream(array.device))
     return array
 
 
-def _values(taker: str, value: Any, wanted: ElementType | None) -> tuple[ElementType, tuple[int, ...], bytes]:
-    """Return the element type, the shape and the bytes of what can be an array; numbers become what is wanted.
-
-    `taker` is what the value was given to, for errors.
-    """
+def _read(taker: str, value: Any, wanted: ElementType | None, driver: Driver, stream: int | None) -> Values:
+    """Find values, and wait for what is under way on the device that has them, unless all is to happen in a stream."""
     if isinstance(value, Array):
-        return value._element, value.shape, value.tobytes()
-    if (found := _from_host(taker, value)) is not None:
-        return found
-    axes, flat = _flatten(taker, value)
-    element = wanted or element_type(_guess(flat))
-    return element, axes, _encode(taker, flat, element.spelling)
-
-
-def _check_element(taker: str, found: ElementType, wanted: ElementType) -> None:
-    if found != wanted:
-        raise ArgumentTypeError(
-            f"{taker}: the elements are {found.spelling}, not {wanted.spelling}; convert them first"
-        )
-
-
-def _write(array: Array, data: bytes) -> None:
-    source = ctypes.create_string_buffer(data, len(data))
-    stream = array.driver.current_stream(array.device)
-    array.driver.copy(array.ptr, ctypes.addressof(source), len(data), array.device, stream)
+        if value.driver is not driver and not (value.driver.host_memory or value.pinned):
+            return Values.of_bytes(value._element, value.shape, value.tobytes())
+        if stream is None or value.driver is not driver:
+            synchronize(value.device, driver=value.driver)
+        return value._own()
+    values = read_values(taker, value, wanted, driver.dlpack_devices)
+    if stream is None and values.device >= 0:
+        synchronize(values.device, driver=driver)
+    return values
 
 
 def _from_bytes(data: bytes, shape: tuple[int, ...], dtype: str) -> Array:
     array = empty(shape, dtype)
-    if data:
-        _write(array, data)
+    array._copy(array.ptr, Values.of_bytes(array._element, shape, data), array.driver.current_stream(array.device))
     return array
 
 
@@ -301,48 +336,3 @@ def _shape(shape: int | Iterable[int]) -> tuple[int, ...]:
     if math.prod(max(1, length) for length in axes) >= 1 << 59:  # times eight bytes is all that an address reaches
         raise ArgumentValueError(f"No array can have the shape {axes}", argument="shape", value=str(axes))
     return axes
-
-
-def _from_host(taker: str, value: Any) -> tuple[ElementType, tuple[int, ...], bytes] | None:
-    try:
-        view = memoryview(value)
-    except (TypeError, BufferError, ValueError):
-        return None
-    if has_masked(value):
-        raise ArgumentValueError(f"{taker}: elements of this array are masked; take array.filled(value), or array.data")
-    location = locate(value, True, {CPU})
-    if location is None or location.element is None:
-        raise ArgumentTypeError(
-            f"{taker}: the elements of this buffer (format {view.format!r}) are none of podium's types"
-        )
-    return element_type(location.element), tuple(view.shape or ()), view.tobytes("C")
-
-
-def _flatten(taker: str, value: Any) -> tuple[tuple[int, ...], list[Any]]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        if isinstance(value, (bool, int, float)):
-            return (), [value]
-        raise ArgumentTypeError(
-            f"{taker}: an array is made of a buffer or of sequences of numbers, not of {type(value).__name__}"
-        )
-    parts = [_flatten(taker, each) for each in value]
-    shapes = {shape for shape, _ in parts}
-    if len(shapes) > 1:
-        raise ArgumentValueError(
-            f"{taker}: the sequences have different lengths; an array needs the same length along each axis"
-        )
-    return (len(parts), *(shapes.pop() if shapes else ())), [number for _, numbers in parts for number in numbers]
-
-
-def _guess(flat: list[Any]) -> str:
-    if any(isinstance(each, float) for each in flat) or not flat:
-        return "fp32"
-    return "i1" if all(isinstance(each, bool) for each in flat) else "i32"
-
-
-def _encode(taker: str, flat: list[Any], dtype: Any) -> bytes:
-    from podium._arguments import Slot
-    from podium._signature import Parameter, Type
-
-    slot = Slot(taker, 0, Parameter("value", Type.parse(element_type(dtype).spelling)))
-    return b"".join(map(slot.encode, flat))

@@ -188,6 +188,7 @@ class Module:
         """
         from podium._compile import discard_program
         from podium._loaded_code import LoadedCode
+        from podium._status import complete
 
         with self._lock:
             loaded = self._loaded.get((driver, device.index))
@@ -206,6 +207,7 @@ class Module:
             except LoadError as error:
                 program = self.program.program if self.program is not None and self.code is None else None
                 if program is None or not discard_program(driver, program, device.target, str(error)):
+                    complete(error, driver, device.index, code.target)
                     raise
                 del self._codes[driver, device.target]
                 loaded = LoadedCode(driver, device.index, self.compiled(driver, device.target), name)

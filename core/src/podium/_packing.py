@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from podium._arguments import Slot, describe
-from podium._arrays import CPU, DEVICE_NAMES, ArrayLocation, has_masked, is_address, locate
+from podium._arrays import ANYWHERE, CPU, DEVICE_NAMES, HOST_TYPES, ArrayLocation, has_masked, is_address, locate
 from podium._debug import enabled as debugging
 from podium._hooks import ArgumentInfo
 from podium._record import record
@@ -35,6 +35,7 @@ class Packer:
 
     def __init__(self, kernel: str, signature: Signature, driver: Driver, contiguous: bool) -> None:
         self.kernel, self.signature, self.driver, self.contiguous = kernel, signature, driver, contiguous
+        self._reached = driver.dlpack_devices
         self._slots = [Slot(kernel, index, parameter) for index, parameter in enumerate(signature)]
 
     def pack(self, args: Sequence[object]) -> Packed:
@@ -44,7 +45,7 @@ class Packer:
         values: list[bytes] = []
         owners: list[object] = []
         places: list[tuple[Slot, int]] = []
-        stream: int | None = None
+        streams: list[tuple[int, int]] = []
         for slot, value in zip(self._slots, args):
             kind = slot.parameter.type.kind
             if kind == "constexpr":
@@ -52,13 +53,19 @@ class Packer:
             if kind != "pointer":
                 values.append(slot.encode(value))
                 continue
-            address, where, array_stream, owner = self.locate(slot.index, value)
+            address, where, stream, owner = self.locate(slot.index, value)
             values.append(address.to_bytes(8, sys.byteorder))
             owners.append(owner)
-            stream = array_stream if stream is None else stream
+            if stream is not None:
+                streams.append((where, stream))
             if where >= 0:
                 places.append((slot, where))
-        return Packed(tuple(values), self._common_device(places), stream, tuple(owners))
+        device = self._common_device(places)
+        if debugging():
+            self._check_addresses(args, device)
+        # a stream is one of a device: that of an array on another one, which is within reach, cannot be launched in
+        own = [stream for where, stream in streams if where in (-1, device)]
+        return Packed(tuple(values), device, own[0] if own else None, tuple(owners))
 
     def _common_device(self, places: Sequence[tuple[Slot, int]]) -> int | None:
         """Return the device of the first array; the others must be there or within its reach."""
@@ -83,13 +90,39 @@ class Packer:
             raise slot.value_error(
                 value, "elements of it are masked, and the kernel sees no mask; pass array.filled(value), or array.data"
             )
-        found = locate(value, driver.host_memory, driver.dlpack_devices, self._dlpack_stream)
+        found = locate(value, driver.host_memory, self._reached, self._dlpack_stream)
         if found is None:
             raise slot.type_error(value, "an array, None or an integer address is needed" + _cure(value))
-        if found.device_type not in driver.dlpack_devices and found.device_type != -1:
-            raise self._device_error(slot, value, found.device_type)
+        device_type, device = self._place(found)
+        if device_type not in self._reached and device_type != -1:
+            raise self._device_error(slot, value, device_type)
         self._check_array(slot, value, found)
-        return found.address, found.device, found.stream, found.owner
+        return found.address, -1 if device_type in ANYWHERE else device, found.stream, found.owner
+
+    def _place(self, found: ArrayLocation) -> tuple[int, int]:
+        """Return the device type and the index of an array; the driver knows them where the protocol does not tell.
+
+        It also knows host memory that is pinned, which libraries export as host memory.
+        """
+        place = found.device_type, found.device
+        unknown = found.device < 0 or (found.device_type in HOST_TYPES and found.device_type not in self._reached)
+        known = self.driver.pointer_device(found.address) if unknown and found.address else None
+        return place if known is None else known
+
+    def _check_addresses(self, args: Sequence[object], device: int | None) -> None:
+        """Refuse addresses that the driver knows to be out of reach; while debugging is on, since it takes time."""
+        device = self.driver.current_device() if device is None else device
+        for slot, value in zip(self._slots, args):
+            if slot.parameter.type.kind != "pointer" or value is None or not is_address(value):
+                continue
+            address = slot.integer_address(value)
+            known = self.driver.pointer_device(address) if address else None
+            if known is None or known[0] in ANYWHERE & self._reached:
+                continue
+            if known[0] not in self._reached:
+                raise self._device_error(slot, value, known[0])
+            if known[1] != device and not self.driver.can_access(device, known[1]):
+                raise self._peer_error(slot, device, known[1])
 
     def _dlpack_stream(self, device: int) -> int | None:
         return self.driver.dlpack_stream(self.driver.current_stream(device))

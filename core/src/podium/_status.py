@@ -7,22 +7,31 @@ from typing import TYPE_CHECKING
 from podium import _state
 from podium._debug import enabled as debugging
 from podium._launch_config import Dim3
-from podium.errors import LaunchError
+from podium.errors import LaunchError, LoadError
 
 if TYPE_CHECKING:
+    from podium._target import Target
     from podium.backend import Driver
 
-__all__ = ["status_error"]
+__all__ = ["complete", "status_error", "surroundings"]
 
 _SHOWN = 8  # recent launches in the message
 
 
 def status_error(
-    driver: Driver, status: int, kernel: str, device: int, grid: Dim3, block: Dim3, stream: int
+    driver: Driver,
+    status: int,
+    kernel: str,
+    device: int,
+    grid: Dim3,
+    block: Dim3,
+    stream: int,
+    binary: Target | None = None,
 ) -> LaunchError:
     """Make the error for a status. Where it may come from an earlier launch, those are listed.
 
-    It cannot while debugging is on, nor in the host's own order, stream 0 of a driver that runs on the host.
+    It cannot while debugging is on, nor in the host's own order, stream 0 of a driver that runs on the host. `binary`
+    is what the kernel's code was compiled for.
     """
     name, text = driver.describe_status(status)
     recent = [str(each) for each in _state.recent()[-_SHOWN:]]
@@ -30,6 +39,9 @@ def status_error(
         f"{kernel}: {name}: {text} (status {status}; backend {driver.name}, device {device}, grid {grid}, "
         f"block {block}, stream {stream:#x})"
     )
+    about = surroundings(driver, device, binary)
+    if about:
+        message += f"\n{about}"
     certain = debugging() or (driver.host_memory and stream == 0 and grid != (0, 0, 0))
     if not certain and recent:
         message += (
@@ -47,4 +59,29 @@ def status_error(
         grid=grid,
         block=block,
         recent=recent,
+        binary=None if binary is None else str(binary),
+        versions=driver.versions(),
     )
+
+
+def surroundings(driver: Driver, device: int, binary: Target | None) -> str:
+    """Say what a failure may depend on: the architectures of binary and device, and versions; empty if it is nothing.
+
+    Only a backend that knows versions has several architectures and drivers to be confused by.
+    """
+    versions = driver.versions()
+    if not versions:
+        return ""
+    described = driver.devices()[device]
+    parts = [f"device {device} is {described.name}, {described.target}"]
+    if binary is not None:
+        parts.append(f"the binary is for {binary}")
+    return "; ".join([*parts, *(f"{name} {version}" for name, version in versions.items())])
+
+
+def complete(error: LoadError, driver: Driver, device: int, binary: Target) -> None:
+    """Add to an error of the driver's `load` what it may depend on."""
+    about = surroundings(driver, device, binary)
+    if about:
+        error.args = (f"{error}\n{about}",)
+        error.binary, error.versions = str(binary), dict(driver.versions())

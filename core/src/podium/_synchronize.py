@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from podium._active import driver_config
-from podium._limits import find_device
+from podium._limits import usable_device
 from podium._status import status_error
 from podium._stream import stream_handle
 
@@ -22,7 +22,7 @@ def synchronize(device: int | None = None, stream: Any = None, *, driver: Driver
     ones.
     """
     driver = driver or driver_config.resolve()
-    device = driver.current_device() if device is None else find_device("synchronize", driver, device).index
-    status = driver.synchronize(device, stream_handle(stream))
+    device, handle = usable_device("synchronize", driver, device).index, stream_handle(stream)
+    status = driver.synchronize(device, handle)
     if status:
-        raise status_error(driver, status, "synchronize", device, (0, 0, 0), (0, 0, 0), stream_handle(stream) or 0)
+        raise status_error(driver, status, "synchronize", device, (0, 0, 0), (0, 0, 0), handle or 0)

@@ -140,7 +140,10 @@ class Driver(ABC):
     """
 
     dlpack_devices: ClassVar[frozenset[int]]
-    """The DLPack device types whose memory kernels can reach, such as 2 for CUDA."""
+    """The DLPack device types whose memory kernels can reach, such as 2 for CUDA.
+
+    That of the devices themselves is the lowest beside those of the host (1, 3, 11) and of managed memory (13).
+    """
 
     host_memory: ClassVar[bool] = False
     """Whether kernels reach ordinary host memory: then buffer-protocol objects are accepted as arrays."""

@@ -200,11 +200,24 @@ class ToolchainError(CompileError):
 
 
 class LoadError(PodiumError):
-    """Compiled code could not be loaded."""
+    """Compiled code could not be loaded.
 
-    def __init__(self, message: str, *, kernel: str | None = None, backend: str | None = None) -> None:
+    `binary` is the target that the code was compiled for and `versions` those of the driver and so on, where they are
+    known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel: str | None = None,
+        backend: str | None = None,
+        binary: str | None = None,
+        versions: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.kernel, self.backend = kernel, backend
+        self.binary, self.versions = binary, dict(versions or {})
 
 
 class ArgumentError(PodiumError):
@@ -285,7 +298,11 @@ class OutOfResourcesError(LaunchConfigError):
 
 
 class LaunchError(PodiumError):
-    """The driver refused a launch, or a launch failed on the device."""
+    """The driver refused a launch, or a launch failed on the device.
+
+    `recent` lists the last launches; `binary` is the target that the kernel's code was compiled for, and `versions`
+    those of the driver and so on, where they are known.
+    """
 
     def __init__(
         self,
@@ -300,8 +317,11 @@ class LaunchError(PodiumError):
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         recent: Sequence[str] = (),
+        binary: str | None = None,
+        versions: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
+        self.binary, self.versions = binary, dict(versions or {})
         self.status, self.status_name, self.status_text = status, status_name, status_text
         self.kernel, self.backend, self.device = kernel, backend, device
         self.grid, self.block, self.recent = grid, block, tuple(recent)

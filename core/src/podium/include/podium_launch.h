@@ -130,6 +130,11 @@ PODIUM_UNUSED static int podium_encode(struct podium_call *call, int index, PyOb
     return result;
 }
 
+/* DLPack's device types: 1 is host memory, 3 and 11 such that a device reaches, 13 is memory that moves to where it is
+ * needed. None of them tells where a launch goes, and the host's are in nobody's stream. As in podium._arrays. */
+static int podium_is_host(int32_t type) { return type == 1 || type == 3 || type == 11; }
+static int podium_is_anywhere(int32_t type) { return podium_is_host(type) || type == 13; }
+
 static void podium_on_device(struct podium_call *call, int32_t device) {
     if (device < 0) return;
     if (call->device < 0)
@@ -252,8 +257,9 @@ PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyO
         if (PODIUM_UNLIKELY(!podium_driver_reaches(tensor.device.type) ||
                             (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
             return podium_locate(call, index, value, out);
-        podium_on_device(call, tensor.device.index);
-        if (call->exchange == NULL && !call->has_stream && tensor.device.type != 1 && exchange->current_stream != NULL) {
+        if (!podium_is_anywhere(tensor.device.type)) podium_on_device(call, tensor.device.index);
+        if (call->exchange == NULL && !call->has_stream && !podium_is_host(tensor.device.type) &&
+            exchange->current_stream != NULL) {
             call->exchange = exchange;
             call->device_type = tensor.device.type;
         }
@@ -267,7 +273,6 @@ PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyO
         call->buffers++; /* released after the launch, so that nobody resizes the memory under it */
         if (podium_is_plain(buffer->format)) {
             *out = (uint64_t)(uintptr_t)buffer->buf;
-            podium_on_device(call, 0);
             return 0;
         }
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from podium.backend import (
     LaunchConfig,
     Launcher,
     ObjectCode,
+    Occupancy,
     Parameters,
     Program,
     Target,
@@ -28,6 +31,8 @@ FAKE_DEVICE_TYPE = 12
 """DLPack's kDLExtDev, reserved for devices under test."""
 
 _MAX_THREADS = 1024
+_MULTIPROCESSORS = 4
+_PINNED = 3  # DLPack's kDLCUDAHost, since there is no such memory of devices under test
 
 
 @dataclass(frozen=True)
@@ -95,13 +100,14 @@ _Recorder = ctypes.PYFUNCTYPE(
 )
 
 
-@dataclass
+@dataclass(eq=False)
 class _Memory:
-    """Host memory that plays device memory."""
+    """Host memory that plays device memory, or pinned memory; `place` is DLPack's device type and index."""
 
     size: int
-    ptr: int = 0
-    storage: Any = field(default=None, repr=False)
+    ptr: int
+    place: tuple[int, int]
+    storage: Any = field(repr=False)
 
 
 class FakeLauncher(Launcher):
@@ -116,15 +122,29 @@ class FakeDriver(Driver):
 
     `launches` has what reached it. Set `next_status` to let the next launch fail with that status, `reason` to make the
     backend inactive, `captured` to pretend that streams are being captured; compiled "code" is the program's text.
-    `variables` has the memory of those of each module that is loaded.
+    `variables` has the memory of those of each module that is loaded, `streams` and `events` the handles of those that
+    there are, `order` what happened to them: ("record", event, stream) and ("wait", event, stream). An event has passed
+    when it is recorded, and the time is the number of launches.
     """
 
     name = "fake"
     priority = 50
     launcher_cls = FakeLauncher
-    features = frozenset({"cluster", "cooperative", "dependent", "priority", "preferred_cluster"})
+    features = frozenset(
+        {
+            "cluster",
+            "cooperative",
+            "dependent",
+            "priority",
+            "preferred_cluster",
+            "streams",
+            "events",
+            "pinned",
+            "occupancy",
+        }
+    )
     attribute_keys: ClassVar = {"priority": 8, "preferred_cluster": 11}
-    dlpack_devices = frozenset({FAKE_DEVICE_TYPE})
+    dlpack_devices = frozenset({FAKE_DEVICE_TYPE, _PINNED})
     reason: ClassVar[str | None] = None
     device_count: ClassVar[int] = 2
 
@@ -139,6 +159,11 @@ class FakeDriver(Driver):
         self.peers = False
         self.version = "1"
         self.variables: dict[int, dict[str, Buffer]] = {}
+        self.streams: dict[int, int] = {}  # their priorities
+        self.events: dict[int, int | None] = {}  # their time
+        self.order: list[tuple[str, int, int]] = []
+        self._handles = itertools.count(0x5000, 0x10)
+        self._memory: weakref.WeakSet[_Memory] = weakref.WeakSet()
         self._beside: dict[int, list[int]] = {}
         self._recorders: dict[int, Any] = {}
         self._sizes: dict[int, tuple[int, ...]] = {}
@@ -216,7 +241,8 @@ class FakeDriver(Driver):
         self._recorders[handle] = recorder
         self.loaded[handle] = (name, device)
         self._sizes[handle] = sizes
-        return Function(handle, module=handle, max_threads=512 if "small_blocks" in name else None)
+        limit = 512 if "small_blocks" in name else None
+        return Function(handle, module=handle, max_threads=limit, attributes={"registers": 32, "shared": 0, "local": 0})
 
     def unload(self, function: Function, device: int) -> None:
         for handle in (function.handle, *self._beside.pop(function.module, ())):
@@ -226,8 +252,22 @@ class FakeDriver(Driver):
     def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
         if size > 1 << 30:
             raise OutOfResourcesError("allocate", "memory in bytes", size, 1 << 30)
+        return self._allocate(size, alignment, (FAKE_DEVICE_TYPE, device))
+
+    def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
+        return self._allocate(size, alignment, (_PINNED, 0))
+
+    def _allocate(self, size: int, alignment: int, place: tuple[int, int]) -> Buffer:
         storage = ctypes.create_string_buffer(size + alignment)
-        return _Memory(size, -(-ctypes.addressof(storage) // alignment) * alignment, storage)
+        memory = _Memory(size, -(-ctypes.addressof(storage) // alignment) * alignment, place, storage)
+        self._memory.add(memory)
+        return memory
+
+    def pointer_device(self, address: int) -> tuple[int, int] | None:
+        for memory in list(self._memory):
+            if memory.ptr <= address < memory.ptr + memory.size:
+                return memory.place
+        return None
 
     def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
         ctypes.memmove(destination, source, size)
@@ -260,6 +300,50 @@ class FakeDriver(Driver):
         recorder = self._recorders[function]
         return int(recorder(ctypes.pointer(shape), device, stream, parameters.addresses(), len(parameters.offsets)))
 
+    def create_stream(self, device: int, priority: int) -> int:
+        handle = next(self._handles)
+        self.streams[handle] = priority
+        return handle
+
+    def destroy_stream(self, stream: int, device: int) -> None:
+        del self.streams[stream]
+
+    def create_event(self, device: int, timed: bool) -> int:
+        handle = next(self._handles)
+        self.events[handle] = None
+        return handle
+
+    def destroy_event(self, event: int, device: int) -> None:
+        del self.events[event]
+
+    def record_event(self, event: int, device: int, stream: int) -> int:
+        self.events[event] = len(self.launches)
+        self.order.append(("record", event, stream))
+        return self._status()
+
+    def wait_event(self, device: int, stream: int, event: int) -> int:
+        self.order.append(("wait", event, stream))
+        return self._status()
+
+    def event_done(self, event: int, device: int) -> bool:
+        return self.events[event] is not None
+
+    def synchronize_event(self, event: int, device: int) -> int:
+        return self.synchronize(device)
+
+    def elapsed(self, start: int, end: int, device: int) -> float:
+        return float((self.events[end] or 0) - (self.events[start] or 0))
+
+    def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
+        threads = config.block[0] * config.block[1] * config.block[2]
+        blocks = min(2048 // threads, 100_000 // max(1, config.shared))
+        in_cluster = config.cluster[0] * config.cluster[1] * config.cluster[2]
+        clusters = _MULTIPROCESSORS * blocks // in_cluster if in_cluster > 1 else None
+        return Occupancy(blocks, _MULTIPROCESSORS, _MULTIPROCESSORS * blocks, clusters)
+
+    def suggested_block(self, function: Function, device: int, shared: int) -> tuple[int, int]:
+        return function.max_threads or _MAX_THREADS, _MULTIPROCESSORS * 2
+
     def describe_status(self, status: int) -> tuple[str, str]:
         return f"FAKE_ERROR_{status}", f"the fake driver was told to fail with {status}"
 
@@ -272,8 +356,12 @@ class FakeDriver(Driver):
     def dlpack_stream(self, stream: int) -> int | None:
         return stream
 
-    def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
+    def _status(self) -> int:
         status, self.next_status = self.next_status, 0
+        return status
+
+    def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
+        status = self._status()
         if shape.block[0] * shape.block[1] * shape.block[2] > _MAX_THREADS:
             status = 1  # as on a device: what podium should have refused, the driver does
         if status == 0:
