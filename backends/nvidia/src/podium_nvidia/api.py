@@ -80,15 +80,13 @@ _PROTOTYPES = {
     "cuEventQuery": "P",
     "cuEventSynchronize": "P",
     "cuEventElapsedTime": "PPP",
-    "cuTensorMapEncodeTiled": "PuuPPPPPuuuu",
-    "cuTensorMapEncodeIm2col": "PuuPPPPPuuPuuuu",
 }
 _TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t}
 
 # The version of CUDA whose form of each function is meant: the first that has cuGetProcAddress, or the function.
 _VERSION = 11030
 _VERSIONS = {
-    **dict.fromkeys((name for name in _PROTOTYPES if name.startswith(("cuLibrary", "cuKernel", "cuTensorMap"))), 12000),
+    **dict.fromkeys((name for name in _PROTOTYPES if name.startswith(("cuLibrary", "cuKernel"))), 12000),
     "cuLaunchKernelEx": 11060,
     "cuOccupancyMaxActiveClusters": 11070,
     "cuKernelGetName": 12030,

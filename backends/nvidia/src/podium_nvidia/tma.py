@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from podium.backend import ArrayLayout, array_layout
 from podium.errors import ArgumentTypeError, ArrayDeviceError, BackendError
 
-from podium_nvidia import api, context
+from podium_nvidia import api, context, libcuda
 from podium_nvidia.device import capability
 from podium_nvidia.memory import pointer_device
 from podium_nvidia.tma_rules import (
@@ -168,24 +168,22 @@ def _encode(
             f"{tensor.what}: device {device} has compute capability {found // 10}.{found % 10}, and tensor maps need "
             f"9.0 or later; load the tile there with plain loads or with memcpy_async"
         )
-    if not api.has(name):
+    function = getattr(libcuda.library(), name, None)
+    if function is None:
         raise BackendError(f"{tensor.what}: this driver has no {name}. Install one that serves CUDA 12 or later")
-    arguments = [
-        ctypes.addressof(made),
-        tensor.kind,
-        len(tensor.shape),
-        tensor.address,
-        _reversed(ctypes.c_uint64, tensor.shape),
-        _reversed(ctypes.c_uint64, tensor.strides[:-1]),
-        *box,
-        _reversed(ctypes.c_uint32, steps),
-        modes.interleave,
-        modes.swizzle,
-        modes.promotion,
-        modes.fill,
-    ]
+    # Not by cuda-python: the map that it makes lies anywhere, and the driver takes none that is not aligned.
     with context.current(device):
-        status = getattr(api.driver(), name)(*arguments)
+        status = function(
+            ctypes.byref(made),
+            ctypes.c_int(tensor.kind),
+            ctypes.c_uint32(len(tensor.shape)),
+            ctypes.c_void_p(tensor.address),
+            _reversed(ctypes.c_uint64, tensor.shape),
+            _reversed(ctypes.c_uint64, tensor.strides[:-1]),
+            *(ctypes.c_uint32(each) if isinstance(each, int) else each for each in box),
+            _reversed(ctypes.c_uint32, steps),
+            *map(ctypes.c_int, (modes.interleave, modes.swizzle, modes.promotion, modes.fill)),
+        )
     api.check(status, f"{tensor.what}: {name} of {made.text}")
 
 
