@@ -26,52 +26,50 @@ struct Arrival {
     }
 };
 
-__shared__ Arrival arrival;
+// The tile, and behind it the barrier: all shared memory is dynamic, so that the tile lies at its beginning.
+extern __shared__ __align__(1024) unsigned tile[];
+
+__device__ Arrival &arrival(int words) { return *reinterpret_cast<Arrival *>(tile + words); }
 
 __device__ void give(unsigned *out, int words) {
-    extern __shared__ __align__(1024) unsigned tile[];
     __syncthreads();
-    arrival.wait();
+    arrival(words).wait();
     for (int i = threadIdx.x; i < words; i += blockDim.x) out[i] = tile[i];
 }
 
 extern "C" __global__ void read_2d(const __grid_constant__ CUtensorMap map, int x, int y, int words, unsigned *out) {
-    extern __shared__ __align__(1024) unsigned tile[];
     if (threadIdx.x == 0) {
-        arrival.expect(4 * words);
+        arrival(words).expect(4 * words);
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                     ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(&arrival)) : "memory");
+                     ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(&arrival(words))) : "memory");
     }
     give(out, words);
 }
 
 extern "C" __global__ void read_3d(const __grid_constant__ CUtensorMap map, int x, int y, int z, int words,
                                    unsigned *out) {
-    extern __shared__ __align__(1024) unsigned tile[];
     if (threadIdx.x == 0) {
-        arrival.expect(4 * words);
+        arrival(words).expect(4 * words);
         asm volatile(
             "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-            ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&arrival)) : "memory");
+            ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&arrival(words))) : "memory");
     }
     give(out, words);
 }
 
 extern "C" __global__ void read_columns(const __grid_constant__ CUtensorMap map, int w, int h, int n, int off_w,
                                         int off_h, int words, unsigned *out) {
-    extern __shared__ __align__(1024) unsigned tile[];
     if (threadIdx.x == 0) {
-        arrival.expect(4 * words);
+        arrival(words).expect(4 * words);
         asm volatile(
             "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
             "[%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(shared_address(tile)), "l"(&map), "r"(0), "r"(w), "r"(h),
-            "r"(n), "r"(shared_address(&arrival)), "h"((unsigned short)off_w), "h"((unsigned short)off_h) : "memory");
+            "r"(n), "r"(shared_address(&arrival(words))), "h"((unsigned short)off_w), "h"((unsigned short)off_h) : "memory");
     }
     give(out, words);
 }
 
 extern "C" __global__ void write_2d(const __grid_constant__ CUtensorMap map, int x, int y, int words) {
-    extern __shared__ __align__(1024) unsigned tile[];
     for (int i = threadIdx.x; i < words; i += blockDim.x) tile[i] = i;
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
