@@ -42,6 +42,10 @@ _KERNELS = {
     "test_cpu_wild",
     "test_cpu_zig",
     "test_nvidia_compile",
+    "test_nvidia_examples",
+    "test_nvidia_triton",
+    "test_nvidia_link",
+    "test_nvidia_headers",
 }
 
 

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from podium_nvidia.arch import Arch
 
@@ -33,10 +34,10 @@ def is_cubin(data: bytes) -> bool:
 
 @dataclass(frozen=True)
 class CubinKernel:
-    """A kernel of a cubin: its symbol, offset and size of each parameter, and its registers if they are said."""
+    """A kernel of a cubin: its symbol, the sizes of its parameters in bytes, and its registers if they are said."""
 
     symbol: str
-    parameters: tuple[tuple[int, int], ...]
+    parameters: tuple[int, ...]
     registers: int | None
 
 
@@ -66,7 +67,7 @@ class Cubin:
         match = re.search(rb"-arch[ =]sm_%d([af])" % number, note)
         return Arch(number, match[1].decode() if match else "")
 
-    @property
+    @cached_property
     def kernels(self) -> list[CubinKernel]:
         """The kernels, in the order of their symbols."""
         infos = {name: (offset, size) for name, _, offset, size in self._sections if name.startswith(".nv.info")}
@@ -77,7 +78,7 @@ class Cubin:
             if kind == _FUNCTION and name in entries:
                 info = infos.get(f".nv.info.{name}")
                 parameters = sorted(self._parameters(*info)) if info else []
-                found.append(CubinKernel(name, tuple((at, size) for _, at, size in parameters), registers.get(index)))
+                found.append(CubinKernel(name, tuple(size for _, size in parameters), registers.get(index)))
         return found
 
     def kernel(self, symbol: str) -> CubinKernel | None:
@@ -121,12 +122,12 @@ class Cubin:
                 yield attribute, at, length
                 at += length
 
-    def _parameters(self, offset: int, size: int) -> Iterator[tuple[int, int, int]]:
-        """Give number, offset and size of each parameter of a kernel."""
+    def _parameters(self, offset: int, size: int) -> Iterator[tuple[int, int]]:
+        """Give number and size of each parameter of a kernel."""
         for attribute, at, _ in self._attributes(offset, size):
             if attribute in (_PARAMETER, _LARGE_PARAMETER):
-                _, number, place, word = struct.unpack_from("<IHHI", self._data, at)
-                yield number, place, word >> 18 if attribute == _PARAMETER else word
+                _, number, _, word = struct.unpack_from("<IHHI", self._data, at)
+                yield number, word >> 18 if attribute == _PARAMETER else word
 
     def _registers(self, info: tuple[int, int] | None) -> dict[int, int]:
         """Return the registers of each function by the number of its symbol."""

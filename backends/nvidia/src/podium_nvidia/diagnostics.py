@@ -10,6 +10,7 @@ from podium.errors import CompileError, Diagnostic
 
 from podium_nvidia.headers import missing_header
 from podium_nvidia.nvrtc import Refused
+from podium_nvidia.options import advice_on_flags
 
 __all__ = ["explain", "parse_log"]
 
@@ -49,7 +50,7 @@ def explain(refused: Refused, program: Program, target: Target) -> CompileError:
     if not parts:
         parts = [_assembler(match[1]) for match in _ASSEMBLER.finditer(refused.log)][: _SHOWN + 1]
     if not parts:
-        parts = [refused.log.strip() or refused.status]
+        parts = [(refused.log.strip() or refused.status) + advice_on_flags(refused.log)]
     kernels = ", ".join(entry.name for entry in program.entries)
     return CompileError(
         "\n".join([f"{program.label} ({kernels}) does not compile for {target}:", *parts]),

@@ -36,12 +36,13 @@ class NvidiaDriver(Driver):
     name = "nvidia"
     priority = 100
     launcher_cls = NvidiaLauncher
-    languages = frozenset({"cuda", "ptx", "cubin", "fatbin", "ltoir"})
+    languages = frozenset({"cuda", "ptx"})
     features = frozenset({"cluster", "cooperative", "dependent", "streams", "events", "pinned", "occupancy", *KEYS})
     attribute_keys = KEYS
     dlpack_devices = frozenset({2, 3, 13})  # memory of devices, of the host pinned for them, and managed
     environment: ClassVar = {
         "PODIUM_NVIDIA_LIBCUDA": "the file of the CUDA driver library, instead of the one that the loader finds",
+        "PODIUM_NVIDIA_NVRTC": "the file of NVRTC, which compiles CUDA C++, instead of the one that is found",
         "PODIUM_NVIDIA_NVTX": "1 puts an NVTX range around each launch, for profilers; needs the package nvtx",
         VARIABLE: "the stream of launches that name none: legacy, which is the default, or per-thread",
     }

@@ -34,6 +34,7 @@ _ATTRIBUTES = {
     "binary_version": 6,
 }
 _CLUSTER_ATTRIBUTES = {"cluster_x": 11, "cluster_y": 12, "cluster_z": 13}
+_UNLINKED = {"ltoir": "LTO-IR", "object": "relocatable"}
 _LOG_BYTES = 16 << 10
 _INFO_LOG, _INFO_LOG_SIZE, _ERROR_LOG, _ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
 
@@ -62,6 +63,12 @@ def uses_libraries() -> bool:
 def load(code: ObjectCode, name: str, device: int) -> Function:
     """Load code on a device, and a kernel of it. Raises `LoadError`."""
     code.entry(name)
+    if code.format in _UNLINKED:
+        raise LoadError(
+            f"{name}: the code is {_UNLINKED[code.format]}, and is to be linked first: podium_nvidia.link([...])",
+            kernel=name,
+            backend="nvidia",
+        )
     is_library = uses_libraries()
     with _place(device, is_library), context.relaxed():
         handle = _load_data(code, name, device, is_library)

@@ -21,7 +21,10 @@ _COMPONENTS = (
     ),
 )
 
-_STANDARD = re.compile(r"[a-z_]+(\.h)?")
+# Names of C++'s own headers, and of those of C and of systems that programs for hosts include.
+_STANDARD = re.compile(
+    r"[a-z_]+|(?:ctype|errno|fcntl|inttypes|locale|pthread|setjmp|signal|time|unistd|wchar)\.h|sys/\w+\.h"
+)
 
 
 def missing_header(message: str) -> str | None:
@@ -38,7 +41,7 @@ def missing_header(message: str) -> str | None:
             )
     if _STANDARD.fullmatch(name):
         return (
-            f"<{name}> is not there for kernels: NVRTC has no C++ library. CCCL has a part of it for devices, such "
-            f"as <cuda/std/{name.removesuffix('.h')}>; or put the include between #ifndef __CUDACC_RTC__ and #endif"
+            f"<{name}> is not there for kernels: NVRTC has no C++ library, and what devices can use of it is in CCCL, "
+            f"such as <cuda/std/span>. Leave it out, or put it between #ifndef __CUDACC_RTC__ and #endif"
         )
     return f"{name!r} is in none of the include folders; add its folder by include_dirs"

@@ -12,6 +12,7 @@ from typing import Any
 
 from podium.errors import ToolchainError
 
+from podium_nvidia.options import makes_lto
 from podium_nvidia.toolchain import nvrtc_path
 
 __all__ = ["Compiled", "Nvrtc", "Refused", "load"]
@@ -93,7 +94,7 @@ class Nvrtc:
             self._api.nvrtcDestroyProgram(program)
 
     def _code(self, program: Any, options: Sequence[str]) -> bytes:
-        if any(each in LTO_FLAGS for each in options):
+        if makes_lto(options):
             return self._read("nvrtcGetLTOIR", program)
         size, *_ = self._call("nvrtcGetCUBINSize", program)
         return self._read("nvrtcGetCUBIN", program) if size else self._read("nvrtcGetPTX", program).rstrip(b"\0")
@@ -113,9 +114,6 @@ class Nvrtc:
         if result.name != "NVRTC_SUCCESS":
             raise ToolchainError(f"{function} of NVRTC failed with {result.name}. NVRTC was found as {self.path}")
         return tuple(values)
-
-
-LTO_FLAGS = ("-dlto", "--dlink-time-opt")
 
 
 def _check_copy(path: str) -> None:

@@ -11,10 +11,30 @@ from podium.errors import CompileError
 
 from podium_nvidia.arch import Arch
 
-__all__ = ["arch_of_flags", "nvrtc_options"]
+__all__ = ["ASSERT_SWITCH", "advice_on_flags", "arch_of_flags", "is_linkable", "makes_lto", "nvrtc_options"]
+
+ASSERT_SWITCH = "NDEBUG"
+"""The one macro that is meant for NVRTC's own declarations."""
 
 _ARCH_FLAGS = ("-arch", "--gpu-architecture")
-_STD = re.compile(r"c\+\+\d\d")
+_LTO_FLAGS = ("-dlto", "--dlink-time-opt")
+_LINKABLE_FLAGS = ("-rdc", "--relocatable-device-code", "-dc", "--device-c")
+
+_STD_FLAGS = ("-std", "--std")
+
+# What nvcc takes and NVRTC does not, as regular expressions, with what to do.
+_ONLY_NVCC = (
+    (r"-O\d$|--optimize", "it optimises always, and flags=['-Xptxas=-O1'] is for its assembler"),
+    (
+        r"-gencode|--generate-code",
+        "podium compiles for the device of the launch, and flags=['-arch=sm_90a'] for another",
+    ),
+    (r"-Xcompiler|--compiler|-ccbin", "there is no host compiler here"),
+    (r"--?expt-relaxed-constexpr", "device code may call constexpr functions without it"),
+    (r"--?expt-extended-lambda", "the option is --extended-lambda"),
+    (r"-g$", "debug=True makes code for debuggers"),
+    (r"-v$|--verbose$", "flags=['-Xptxas=-v'] puts the registers of each kernel into the log"),
+)
 
 
 def arch_of_flags(program: Program) -> Arch | None:
@@ -23,23 +43,29 @@ def arch_of_flags(program: Program) -> Arch | None:
     for name, value in _pairs(program.options.flags):
         if name in _ARCH_FLAGS:
             try:
-                found = Arch.parse(value)
+                found = Arch.parse(value or "")
             except ValueError as error:
-                raise CompileError(
-                    f"{program.label}: the flag {name}={value}: {error}", program=program.label
-                ) from None
+                raise CompileError(f"{program.label}: the flag {name}: {error}", program=program.label) from None
     return found
 
 
+def makes_lto(options: Sequence[str]) -> bool:
+    """Tell whether flags or options of NVRTC ask for LTO-IR, which is to be linked."""
+    return any(each in _LTO_FLAGS for each in options)
+
+
+def is_linkable(options: Sequence[str]) -> bool:
+    """Tell whether flags or options of NVRTC ask for machine code that is to be linked before it can be loaded."""
+    return any(name in _LINKABLE_FLAGS and value != "false" for name, value in _pairs(options))
+
+
 def nvrtc_options(program: Program, arch: Arch, folders: Sequence[str]) -> list[str]:
-    """Make NVRTC's options for a program; `folders` are those of the toolkit's headers."""
+    """Make NVRTC's options for a program; `folders` are those of headers that are not the user's."""
     options = program.options
-    if not _STD.fullmatch(options.std):
-        raise CompileError(
-            f"{program.label}: std is one of c++11, c++14, c++17 and c++20 for NVRTC, not {options.std!r}",
-            program=program.label,
-        )
-    result = [f"-arch={arch}", f"-std={options.std}"]
+    flags = [(name, value) for name, value in _pairs(options.flags) if name not in _ARCH_FLAGS]
+    result = [f"-arch={arch}"]
+    if not any(name in _STD_FLAGS for name, _ in flags):  # NVRTC takes it once; of others the last one counts
+        result.append(f"-std={options.std}")
     if options.fast_math:
         result.append("--use_fast_math")
     if options.debug:
@@ -48,19 +74,31 @@ def nvrtc_options(program: Program, arch: Arch, folders: Sequence[str]) -> list[
         result.append("-lineinfo")
     if options.max_registers is not None:
         result.append(f"--maxrregcount={options.max_registers}")
+    result += [f"-D{name}={value}" for name, value in options.defines if name == ASSERT_SWITCH]
     if program.path is not None:
         result.append(f"-I{os.path.dirname(os.path.abspath(program.path))}")
     result += [f"-I{folder}" for folder in options.include_dirs]
-    result += (f"{name}={value}" if value else name for name, value in _pairs(options.flags) if name not in _ARCH_FLAGS)
-    # Behind the user's, so that a header of theirs beats the toolkit's of the same name.
+    result += [name if value is None else f"{name}={value}" for name, value in flags]
+    # Behind the user's folders, so that a header of theirs beats one of the same name.
     return result + [f"-I{folder}" for folder in folders]
 
 
-def _pairs(flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+def advice_on_flags(log: str) -> str:
+    """Say what to do about an option that NVRTC does not know; nothing if it is none of nvcc's."""
+    unknown = re.search(r"unrecognized option (\S+)", log)
+    if unknown is None:
+        return ""
+    return next((f"; {text}" for name, text in _ONLY_NVCC if re.match(name, unknown[1])), "")
+
+
+def _pairs(flags: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """Split flags at "="; one of the architecture may have its value in the next flag."""
     pending = iter(flags)
     for flag in pending:
         name, equals, value = flag.partition("=")
         if name in _ARCH_FLAGS and not equals:
-            value = next(pending, "")
-        yield name, value
+            yield name, next(pending, "")
+        elif flag.startswith(("-D", "-U", "-I")):
+            yield flag, None
+        else:
+            yield name, value if equals else None

@@ -16,8 +16,8 @@ from podium_nvidia._version import __version__
 
 __all__ = ["INCLUDE", "nvrtc_path", "toolchain"]
 
-INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
-"""The folder of this backend's headers for kernels."""
+INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include", "device")
+"""The folder of headers for kernels: parts of the C++ library, which NVRTC has not, and the names of HIP's headers."""
 
 _known: dict[str, str] = {}  # what was found, by language and by name of library; failures are not kept
 
@@ -40,7 +40,8 @@ def nvrtc_path() -> str:
 
 def _describe(language: str) -> str:
     if language != "cuda":
-        return f"podium-nvidia {__version__}"  # the driver does the rest, and is no part of the code
+        linker = toolkit.find_library("nvJitLink")  # without it, the driver finishes the code, and is no part of it
+        return f"podium-nvidia {__version__}\n{_identity(linker) if linker else 'no linker'}"
     library = nvrtc_path()
     folder = os.path.dirname(library)
     try:

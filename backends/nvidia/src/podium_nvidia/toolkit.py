@@ -23,13 +23,16 @@ _WHEEL_FOLDERS = {
     "nvJitLink": ("nvidia/cu13/lib", "nvidia/nvjitlink/lib"),
 }
 _WHEEL_HEADERS = (
-    ("nvidia/cu13/include", "cuda_fp16.h"),
-    ("nvidia/cu13/include/cccl", "cuda/std/version"),
-    ("nvidia/cuda_runtime/include", "cuda_fp16.h"),
-    ("nvidia/cuda_cccl/include", "cuda/std/version"),
-    ("nvidia/cuda_nvcc/include", "crt/host_config.h"),
-    ("nvidia/curand/include", "curand_kernel.h"),
+    "nvidia/cu13/include",
+    "nvidia/cu13/include/cccl",
+    "nvidia/cuda_runtime/include",
+    "nvidia/cuda_cccl/include",
+    "nvidia/cuda_nvcc/include",
+    "nvidia/curand/include",
 )
+
+# A header of each part of the toolkit: the runtime, CCCL with cuda/std and CUB, the compiler, cuRAND.
+_PARTS = ("cuda_fp16.h", "cuda/std/version", "crt/mma.h", "curand_kernel.h")
 
 _MAJORS = (13, 12)  # the newest first, as cuda-python looks for them
 
@@ -68,18 +71,32 @@ def library_folders(name: str) -> Iterator[str]:
 
 
 def include_folders(library: str | None) -> list[str]:
-    """Return the folders of the toolkit's headers: those of wheels, else those of the toolkit that a library is from.
+    """Return the folders of the toolkit's headers, for each part of it the first that there is.
 
-    The folder of CCCL, which has cuda/std and CUB, is one of its own where the toolkit keeps it apart.
+    Wheels come first, unless `library`, the file of NVRTC, is from an installed toolkit, which has headers of its own
+    version. What the one has not is taken from the next: conda, CUDA_PATH, CUDA_HOME, the nvcc on the path.
     """
-    root = toolkit_root(library) if library else None
-    found = [] if root is not None else _wheel_headers()
-    if not found:
-        for folder in filter(None, (root, os.environ.get("CONDA_PREFIX"), *_roots())):
-            found = list(_headers_of(folder))
-            if found:
+    found: dict[str, None] = {}
+    missing = list(_PARTS)
+    for folder in _header_folders(library):
+        there = [part for part in missing if os.path.isfile(os.path.join(folder, part))]
+        if there:
+            found[folder] = None
+            missing = [part for part in missing if part not in there]
+            if not missing:
                 break
-    return found
+    return list(found)
+
+
+def _header_folders(library: str | None) -> Iterator[str]:
+    root = toolkit_root(library) if library else None
+    if root is not None:
+        yield from _headers_of(root)
+    for folder in _WHEEL_HEADERS:
+        for entry in _import_folders():
+            yield os.path.join(entry, folder)
+    for root in filter(None, (os.environ.get("CONDA_PREFIX"), *_roots())):
+        yield from _headers_of(root)
 
 
 def toolkit_root(library: str) -> str | None:
@@ -94,24 +111,13 @@ def toolkit_root(library: str) -> str | None:
 
 
 def _headers_of(root: str) -> Iterator[str]:
+    """Give the folders of headers in a toolkit; newer ones keep CCCL in one of its own."""
     for inner in ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include"):
         folder = os.path.join(root, inner)
-        if os.path.isfile(os.path.join(folder, "cuda_fp16.h")):
+        if os.path.isfile(os.path.join(folder, _PARTS[0])):
             yield folder
-            if os.path.isfile(os.path.join(folder, "cccl", "cuda", "std", "version")):
-                yield os.path.join(folder, "cccl")
+            yield os.path.join(folder, "cccl")
             return
-
-
-def _wheel_headers() -> list[str]:
-    """Return the first folder of wheels for each part that has it."""
-    found: dict[str, str] = {}
-    for folder, marker in _WHEEL_HEADERS:
-        for entry in _import_folders():
-            path = os.path.join(entry, folder)
-            if marker not in found and os.path.isfile(os.path.join(path, marker)):
-                found[marker] = path
-    return list(found.values())
 
 
 def _import_folders() -> list[str]:
@@ -123,6 +129,11 @@ def _roots() -> Iterator[str]:
         value = os.environ.get(name)
         if value:
             yield value
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        nvcc = os.path.join(folder, "nvcc")
+        if folder and os.path.isfile(nvcc):
+            yield os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
+            break
     yield "/usr/local/cuda"
 
 

@@ -1,0 +1,126 @@
+"""What the toolkit's tools make, as object code: cubins, PTX and fat binaries from files or bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from podium.backend import Entry, ObjectCode, Signature, Target
+from podium.errors import LoadError
+
+from podium_nvidia.arch import Arch
+from podium_nvidia.cubin import Cubin, is_cubin
+from podium_nvidia.parameters import mismatch
+
+__all__ = ["find_symbols", "kind_of", "object_code", "ptx_arch", "ptx_kernels", "read", "target_of"]
+
+WARP_SIZE = 32
+
+_MAGICS = {b"\xed\x43\x4e\x7f": "ltoir", b"\x50\xed\x55\xba": "fatbin", b"!<ar": "library"}
+
+_PTX = re.compile(rb"(?m)^\s*\.version\s+\d")
+_PTX_TARGET = re.compile(rb"(?m)^\s*\.target\s+sm_(\d+)([af]?)")
+_PTX_ENTRY = re.compile(rb"\.entry\s+([A-Za-z_$%][\w$]*)")
+
+
+def object_code(
+    source: str | Path | bytes, kernels: Mapping[str, object], *, target: Target | str | None = None
+) -> ObjectCode:
+    """Take the bytes or the file of a cubin, of PTX or of a fat binary as object code for ``podium.kernel``.
+
+    `kernels` maps names of kernels to their signatures, since binaries do not tell types. A name is the symbol, or
+    that of a function without templates, such as ``lib::saxpy``. `target`, such as "sm_90", is read from the binary
+    where it has one; a fat binary has several, and then it is the active device's.
+
+    Raises `LoadError` if the bytes are something else, if a kernel is not in them, or if its parameters have other
+    sizes than the signature says. What is to be linked first, see `podium_nvidia.link`.
+    """
+    data, label = read(source)
+    kind = kind_of(data)
+    entries = tuple(Entry(name, Signature.parse(signature)) for name, signature in kernels.items())  # type: ignore[arg-type]
+    if kind == "cubin":
+        cubin = Cubin(data)
+        found = Target("nvidia", str(cubin.arch), WARP_SIZE)
+        symbols = find_symbols(entries, [each.symbol for each in cubin.kernels], label)
+        _check_parameters(cubin, entries, symbols, label)
+    elif kind == "ptx":
+        found = Target("nvidia", str(ptx_arch(data)), WARP_SIZE)
+        symbols = find_symbols(entries, ptx_kernels(data), label)
+    elif kind == "fatbin":
+        found, symbols = target_of(target), {}
+    elif kind in ("object", "ltoir", "library"):
+        raise LoadError(f"{label} is to be linked before it can be loaded: podium_nvidia.link([...])")
+    else:
+        raise LoadError(f"{label} is neither a cubin, nor PTX, nor a fat binary")
+    return ObjectCode(data, kind, target_of(target) if target is not None else found, entries, symbols)
+
+
+def read(source: str | Path | bytes) -> tuple[bytes, str]:
+    """Return the bytes of a file, or bytes as they are, and what to call them. Raises `LoadError`."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return bytes(source), "The binary"
+    try:
+        return Path(source).read_bytes(), os.fspath(source)
+    except OSError as error:
+        raise LoadError(f"{os.fspath(source)} cannot be read: {error.strerror or error}") from None
+
+
+def kind_of(data: bytes) -> str | None:
+    """Tell what bytes are: "cubin", "object" (a cubin to be linked), "ptx", "fatbin", "ltoir", "library", or None."""
+    if is_cubin(data):
+        return "object" if data[16] == 1 else "cubin"
+    if data[:4] in _MAGICS:
+        return _MAGICS[data[:4]]
+    return "ptx" if _PTX.search(data[:4096]) else None
+
+
+def ptx_arch(data: bytes) -> Arch:
+    """Return the architecture that PTX is for. Raises `LoadError` if it does not say so."""
+    match = _PTX_TARGET.search(data)
+    if match is None:
+        raise LoadError("The PTX has no line .target")
+    return Arch(int(match[1]), match[2].decode(), "compute")
+
+
+def ptx_kernels(data: bytes) -> list[str]:
+    """Return the symbols of the kernels in PTX."""
+    return [match[1].decode() for match in _PTX_ENTRY.finditer(data)]
+
+
+def target_of(target: Target | str | None) -> Target:
+    """Make a target from what users write, such as "sm_90"; None is the active device's. Raises ValueError."""
+    if isinstance(target, Target):
+        return target
+    if target is None:
+        import podium
+
+        return podium.driver.get("nvidia").default_target()
+    return Target.parse(target) if ":" in target else Target("nvidia", str(Arch.parse(target)), WARP_SIZE)
+
+
+def find_symbols(entries: Iterable[Entry], symbols: Iterable[str], label: str) -> dict[str, str]:
+    """Return the symbols of entries that are named as in C++. Raises `LoadError` for one that is not there."""
+    known = list(symbols)
+    found = {}
+    for entry in entries:
+        if entry.name in known:
+            continue
+        parts = entry.name.split("::")
+        nested = "".join(f"{len(part)}{part}" for part in parts)
+        beginning = f"_Z{nested}" if len(parts) == 1 else f"_ZN{nested}E"
+        fitting = [each for each in known if each.startswith(beginning)]
+        if len(fitting) != 1:
+            names = ", ".join(known) or "none"
+            raise LoadError(f"{label} has no kernel {entry.name!r}; it has: {names}", kernel=entry.name)
+        found[entry.name] = fitting[0]
+    return found
+
+
+def _check_parameters(cubin: Cubin, entries: Iterable[Entry], symbols: Mapping[str, str], label: str) -> None:
+    """Compare the parameters in a cubin with signatures. Raises `LoadError`."""
+    for entry in entries:
+        wrong = mismatch(cubin, entry, symbols.get(entry.name, entry.name))
+        if wrong:
+            raise LoadError(f"{label}: {wrong}", kernel=entry.name)

@@ -1,0 +1,2 @@
+// NVRTC knows what kernels can use of it.
+#pragma once

@@ -1,0 +1,2 @@
+// NVRTC knows the vector types.
+#pragma once

@@ -1,0 +1,7 @@
+#pragma once
+
+#include <cuda/std/cstddef>
+
+#ifndef offsetof
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#endif

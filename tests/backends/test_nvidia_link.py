@@ -1,0 +1,136 @@
+"""Linking by nvJitLink, PTX, and binaries of other tools; all real, and no GPU is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from nvidia_compile import ADD, compiled
+
+import podium
+from podium import ObjectCode, Target
+from podium.backend import Entry, Options, Program, Signature
+from podium.errors import CompileError, LoadError
+
+import podium_nvidia
+from podium_nvidia import toolkit
+from podium_nvidia.binaries import kind_of
+from podium_nvidia.compiler import compile_program
+from podium_nvidia.cubin import Cubin
+
+if toolkit.find_library("nvJitLink") is None:
+    pytest.skip("nvJitLink is not installed", allow_module_level=True)
+
+H200 = Target("nvidia", "sm_90", 32)
+CALLER = (
+    "extern __device__ float twice(float);\n__global__ void apply(float *x) { x[threadIdx.x] = twice(x[threadIdx.x]); }"
+)
+CALLED = "__device__ float twice(float x) { return x + x; }\n__global__ void unused(int *p) { *p = 1; }"
+
+
+def ptx(source: str, name: str, signature: str, target: Target = H200, **options: object) -> ObjectCode:
+    """Compile a kernel of PTX."""
+    wanted = Program(source, "ptx", (Entry(name, Signature.parse(signature)),), Options.of(**options))
+    return compile_program(wanted, target)
+
+
+@pytest.mark.parametrize(("flag", "kind"), [("-dlto", "ltoir"), ("-rdc=true", "object")])
+def test_code_of_two_sources_becomes_one_cubin(flag: str, kind: str, tmp_path: Path) -> None:
+    """A kernel calls a function of another source; object code, bytes and files are inputs, and names stay."""
+    caller, called = compiled(CALLER, flags=[flag]), compiled(CALLED, flags=[flag])
+    assert caller.format == kind == kind_of(caller.code)
+    linked = podium_nvidia.link([caller, called])
+    assert (linked.format, linked.target) == ("cubin", H200)
+    assert [each.name for each in linked.entries] == ["apply", "unused"]
+    assert {each.symbol for each in Cubin(linked.code).kernels} == {linked.symbol("apply"), linked.symbol("unused")}
+    file = tmp_path / "called"
+    file.write_bytes(called.code)
+    again = podium_nvidia.link([caller.code, file], kernels={"apply": "x: *fp32"}, target="sm_90", max_registers=64)
+    assert [each.name for each in again.entries] == ["apply"]
+    assert podium.kernel(again).name == "apply"
+
+
+def test_errors_of_linking_say_what_is_missing() -> None:
+    """A function that no input has, a kernel that is not there, bytes that are nothing, and a wrong signature."""
+    caller, called = compiled(CALLER, flags=["-dlto"]), compiled(CALLED, flags=["-dlto"])
+    with pytest.raises(CompileError, match=r"(?s)twice.*none defines it") as caught:
+        podium_nvidia.link([caller])
+    assert caught.value.log
+    with pytest.raises(LoadError, match="has no kernel 'other'; it has: .*apply"):
+        podium_nvidia.link([caller, called], kernels={"other": ""})
+    with pytest.raises(LoadError, match=r"input 1 of the link\) is neither"):
+        podium_nvidia.link([caller, b"nothing"])
+    with pytest.raises(CompileError, match="its signature has 2 parameters, the code has 1"):
+        podium_nvidia.link([caller.code, called.code], kernels={"apply": "*fp32, i32"}, target="sm_90")
+    with pytest.raises(CompileError, match="nvJitLink refuses -arch=sm_90 -lto -nonsense"):
+        podium_nvidia.link([caller, called], flags=["-nonsense"])
+    with pytest.raises(TypeError, match="takes a list"):
+        podium_nvidia.link(caller.code)
+
+
+def test_ptx_becomes_machine_code_of_the_target() -> None:
+    """PTX is assembled, so that the driver has nothing left to do; a kernel may be named as in C++."""
+    text = compiled(ADD, flags=["-arch=compute_80"]).code.decode()
+    code = ptx(text, "add", "x: *fp32, n: i32")
+    assert (code.format, code.target, code.symbols) == ("cubin", H200, {"add": "_Z3addPfi"})
+    assert ptx(text, "_Z3addPfi", "x: *fp32, n: i32", line_info=True).symbols == {}
+    newer = ptx(text, "add", "x: *fp32, n: i32", Target("nvidia", "sm_999", 32))
+    assert newer.format == "ptx" and newer.code == text.encode()
+
+
+def test_errors_of_ptx_say_which_side_is_too_old() -> None:
+    """PTX for a newer architecture, of a newer toolkit, without the kernel, and no PTX at all (RTC-03)."""
+    text = compiled(ADD, flags=["-arch=compute_90"]).code.decode()
+    signature = "x: *fp32, n: i32"
+    with pytest.raises(CompileError, match="The PTX is for a newer architecture than the target"):
+        ptx(text, "add", signature, Target("nvidia", "sm_80", 32))
+    version = text[text.index(".version") :].splitlines()[0]
+    with pytest.raises(CompileError, match="The PTX is of a newer toolkit than nvJitLink .* install a newer nvJitLink"):
+        ptx(text.replace(version, ".version 99.0"), "add", signature)
+    with pytest.raises(CompileError, match="has no kernel 'sub'; it has: _Z3addPfi"):
+        ptx(text, "sub", signature)
+    with pytest.raises(CompileError, match="its signature has 1 parameters, the code has 2"):
+        ptx(text, "add", "x: *fp32")
+    with pytest.raises(CompileError, match="is not PTX"):
+        ptx(ADD, "add", signature)
+
+
+def test_binaries_of_other_tools_are_object_code(tmp_path: Path) -> None:
+    """A cubin and PTX, as bytes or in a file, with names as in C++ or symbols; target and parameters are read from it."""
+    made = compiled("namespace lib { __global__ void add(float *x, int n) { *x += n; } }", arch="sm_86")
+    file = tmp_path / "kernels.cubin"
+    file.write_bytes(made.code)
+    for source, name in ((made.code, "lib::add"), (file, "_ZN3lib3addEPfi"), (str(file), "lib::add")):
+        code = podium_nvidia.object_code(source, {name: "x: *fp32, n: i32"})
+        assert (code.format, code.target.arch, code.symbol(name)) == ("cubin", "sm_86", "_ZN3lib3addEPfi")
+        assert podium.kernel(code).signature.names == ("x", "n")
+    text = compiled(ADD, flags=["-arch=compute_80"]).code
+    code = podium_nvidia.object_code(text, {"add": "x: *fp32, n: i32"})
+    assert (code.format, code.target.arch, code.symbols) == ("ptx", "compute_80", {"add": "_Z3addPfi"})
+    with pytest.raises(
+        LoadError, match="parameter 'n' \\(number 2\\): the signature says i64 of 8 bytes, the code has 4"
+    ):
+        podium_nvidia.object_code(file, {"lib::add": "x: *fp32, n: i64"})
+    with pytest.raises(LoadError, match="has no kernel 'add'; it has: _ZN3lib3addEPfi"):
+        podium_nvidia.object_code(file, {"add": "x: *fp32, n: i32"})
+    with pytest.raises(LoadError, match="neither a cubin, nor PTX, nor a fat binary"):
+        podium_nvidia.object_code(b"text", {"add": ""})
+    with pytest.raises(LoadError, match="is to be linked before it can be loaded"):
+        podium_nvidia.object_code(compiled(ADD, flags=["-dlto"]).code, {"add": ""})
+
+
+def test_a_fat_binary_is_taken_for_the_target_that_is_given() -> None:
+    """A fat binary has code for several architectures, so its target is said; names are symbols."""
+    data = b"\x50\xed\x55\xba" + bytes(60)
+    code = podium_nvidia.object_code(data, {"_Z3addPfi": "x: *fp32, n: i32"}, target="sm_90")
+    assert (code.format, code.target) == ("fatbin", H200)
+
+
+def test_a_damaged_cubin_is_an_error() -> None:
+    """Bytes that only begin like a cubin do not get further."""
+    whole = compiled(ADD).code
+    for end in (70, 700, len(whole) // 2):
+        with pytest.raises(ValueError, match="damaged"):
+            assert Cubin(whole[:end]).kernels is None
+    with pytest.raises(ValueError, match="not a cubin"):
+        Cubin(b"\x7fELF")
