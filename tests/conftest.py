@@ -58,7 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The cache folder of this test session: launchers are built once for all tests, and never taken from elsewhere."""
-    folder = tmp_path_factory.mktemp("podium-cache")
+    given = os.environ.get("RECORDING_CACHE")  # in a child that runs one test: see tests/recording/isolation.py
+    folder = Path(given) if given else tmp_path_factory.mktemp("podium-cache")
     with pytest.MonkeyPatch.context() as patched:
         # Between tests, too: a launcher that is being built in the background may be the first to ask for the cache.
         patched.setenv("PODIUM_CACHE_DIR", str(folder))

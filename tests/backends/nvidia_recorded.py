@@ -1,0 +1,67 @@
+"""What tests on the recording CUDA driver share: kernels, and a kernel at each of the two levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from recording.cuda.library import Launch, Recording
+
+import podium
+
+SOURCE = """
+struct pair { double a; int b[3]; };
+extern "C" __global__ void scalars(signed char a, unsigned char b, short c, unsigned short d, int e, unsigned f,
+                                   long long g, unsigned long long h, float i, double j, bool k) {}
+extern "C" __global__ void saxpy(float *y, const float *x, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+extern "C" __global__ void structs(char a, pair s, char b, float *x) { if (x) x[0] = s.a + s.b[1] + a + b; }
+extern "C" __global__ void nothing() {}
+extern "C" __global__ void shared(float *x, int n) { extern __shared__ float s[]; s[n] = x[n]; x[n] = s[n + 1]; }
+extern "C" __global__ void __launch_bounds__(256) bounded(int *x) { x[threadIdx.x] = 1; }
+extern "C" __global__ void __cluster_dims__(2, 1, 1) clustered(int *x) { x[threadIdx.x] = 1; }
+"""
+
+
+def kernels() -> podium.Module:
+    """Make the module of the kernels above; what was made before stays as it is."""
+    return podium.module(SOURCE)
+
+
+def at_level(monkeypatch: pytest.MonkeyPatch, level: str) -> podium.Module:
+    """Make the module with the launchers of all its kernels at one level."""
+    monkeypatch.setenv("PODIUM_LAUNCHER", level)
+    module = kernels()
+    for name in module.names:
+        module[name].binding()
+    return module
+
+
+def told(recording: Recording, work: Callable[[], Any]) -> list[Launch]:
+    """Return the launches that something makes the driver do."""
+    before = recording.launch_count()
+    work()
+    return recording.launches(before)
+
+
+def shape(launch: Launch) -> tuple[Any, ...]:
+    """What two launches must have in common to be the same but for the handles of their code."""
+    return (
+        launch.name,
+        launch.entry,
+        launch.device,
+        launch.context,
+        launch.stream,
+        launch.grid,
+        launch.block,
+        launch.cluster,
+        launch.shared,
+        launch.attributes,
+        launch.parameters,
+        launch.packed,
+        launch.captured,
+        launch.stale,
+    )

@@ -1,0 +1,234 @@
+"""What reaches the CUDA driver: both levels tell it the same, and every byte is the one that the caller meant."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from nvidia_recorded import at_level, kernels, shape, told
+from recording.cuda.library import Recording
+
+import podium
+from podium.errors import LaunchConfigError
+
+CLUSTER, COOPERATIVE, DEPENDENT, PRIORITY = 4, 2, 6, 8
+
+
+class Pair(ctypes.Structure):
+    """struct pair."""
+
+    _fields_ = (("a", ctypes.c_double), ("b", ctypes.c_int * 3))
+
+
+def test_every_byte_of_every_scalar(recording: Recording, level: str) -> None:
+    """Each scalar arrives in its own size and place, signed and unsigned, at its bounds."""
+    values = (-128, 255, -32768, 65535, -(2**31), 2**32 - 1, -(2**63), 2**64 - 1, 1.5, -2.5e300, True)
+    kernels()["scalars"][1, 1](*values)
+    launch = recording.last()
+    assert launch.parameters == tuple(struct.pack(f"={code}", value) for code, value in zip("bBhHiIqQfd?", values))
+    assert launch.offsets == (0, 1, 2, 4, 8, 12, 16, 24, 32, 40, 48)
+    assert launch.packed == struct.pack("=bBhH2xiIqQf4xd?", *values)
+
+
+def test_grid_block_shared_and_stream(recording: Recording, level: str) -> None:
+    """All six sizes, the bytes of shared memory and the stream's handle arrive; a stream is its number."""
+    kernel = kernels()["saxpy"]
+    stream = podium.Stream()
+    x = podium.empty(64, "fp32")
+    kernel[(2, 3, 4), (8, 4, 2)](x, x, 2.0, 64, stream=stream, shared=1024)
+    launch = recording.last()
+    assert (launch.grid, launch.block, launch.shared) == ((2, 3, 4), (8, 4, 2), 1024)
+    assert launch.stream == stream.handle and launch.name == "saxpy" and launch.entry == "cuLaunchKernel"
+    assert launch.parameters[0] == launch.parameters[1] == x.ptr.to_bytes(8, "little")
+    for handle in (0, 1, 2):
+        kernel[1, 1](x, x, 2.0, 64, stream=handle)
+        assert recording.last().stream == handle
+    assert recording.last().stale == 0
+
+
+def test_a_thousand_threads_and_the_largest_grid(recording: Recording, level: str) -> None:
+    """The largest sizes that a device takes pass; one more on any axis is refused before the driver is asked."""
+    kernel = kernels()["nothing"]
+    kernel[(2147483647, 65535, 65535), (1024, 1, 1)]()
+    assert recording.last().grid == (2147483647, 65535, 65535)
+    count = recording.launch_count()
+    for grid, block in [(2147483648, 1), ((1, 65536), 1), ((1, 1, 65536), 1), (1, 1025), (1, (1, 1, 65))]:
+        with pytest.raises(LaunchConfigError):
+            kernel[grid, block]()
+    assert recording.launch_count() == count
+
+
+def test_structs_lie_where_the_kernel_finds_them(recording: Recording, level: str) -> None:
+    """A struct between two chars is passed by value at its alignment; whole, from ctypes and from bytes."""
+    value = Pair(1.5, (1, 2, 3))
+    kernel = kernels()["structs"]
+    for given_value in (value, bytes(value)):
+        kernel[1, 1](65, given_value, 66, None)
+        launch = recording.last()
+        assert launch.parameters == (b"A", bytes(value), b"B", bytes(8))
+        assert launch.offsets == (0, 8, 32, 40)
+
+
+def _attributes(recording: Recording) -> dict[int, tuple[int, ...]]:
+    return {number: struct.unpack("=3i", value[:12]) for number, value in recording.last().attributes}
+
+
+def test_launch_attributes(recording: Recording, level: str) -> None:
+    """Clusters, cooperative grids, dependent launches and a priority become attributes of cuLaunchKernelEx."""
+    kernel = kernels()["nothing"]
+    kernel[podium.LaunchConfig((8, 2), 32, cluster=(2, 2))]()
+    assert recording.last().entry == "cuLaunchKernelEx" and recording.last().cluster == (2, 2, 1)
+    assert _attributes(recording) == {CLUSTER: (2, 2, 1)}
+    kernel[podium.LaunchConfig(4, 32, cooperative=True)]()
+    assert _attributes(recording) == {COOPERATIVE: (1, 0, 0)}
+    kernel[podium.LaunchConfig(4, 32, dependent=True, attributes={"priority": -3})]()
+    assert _attributes(recording) == {DEPENDENT: (1, 0, 0), PRIORITY: (-3, 0, 0)}
+    kernel[podium.LaunchConfig(4, 32)]()
+    assert recording.last().entry == "cuLaunchKernel" and recording.last().attributes == ()
+
+
+def test_shared_memory_above_48_kilobytes(recording: Recording, level: str) -> None:
+    """Up to what a block can have at all, which the driver was asked for at load; one byte more is refused."""
+    x = podium.empty(64, "fp32")
+    kernel = kernels()["shared"]
+    kernel[1, 32](x, 1, shared=232448)
+    assert recording.last().shared == 232448
+    with pytest.raises(LaunchConfigError, match="232449"):
+        kernel[1, 32](x, 1, shared=232449)
+
+
+def test_freed_memory_is_noticed(recording: Recording, level: str) -> None:
+    """The recording library tells whether a launch has the address of memory that is no more."""
+    x = podium.empty(64, "fp32")
+    address = x.ptr
+    kernel = kernels()["bounded"]
+    kernel[1, 1](address)
+    assert recording.last().stale == 0
+    del x
+    kernel[1, 1](address)
+    assert recording.last().stale == 1
+
+
+def test_two_devices(recording: Recording, level: str) -> None:
+    """A launch goes to the device of its first array, in that device's primary context; the caller's stays current."""
+    from cuda.bindings import driver
+
+    kernel = kernels()["bounded"]
+    kernel[1, 1](podium.empty(64, "i32", device=1))
+    assert recording.last().device == 1
+    kernel[1, 1](podium.empty(64, "i32", device=0))
+    assert recording.last().device == 0
+    contexts = {int(driver.cuDevicePrimaryCtxRetain(device)[1]) for device in (0, 1)}
+    assert {launch.context for launch in recording.launches()} == contexts
+    _, current = driver.cuCtxGetCurrent()
+    kernel[1, 1](podium.empty(64, "i32", device=1))
+    assert driver.cuCtxGetCurrent()[1] == current
+
+
+def test_in_a_context_of_the_callers_own(recording: Recording, level: str) -> None:
+    """A context that the caller made on the same device is used as it is, and stays current."""
+    from cuda.bindings import driver
+
+    driver.cuInit(0)
+    kernel = kernels()["bounded"]
+    kernel[1, 1](None)
+    _, context = driver.cuCtxCreate(None, 0, 0)
+    kernel[1, 1](None)
+    assert recording.last().context == int(context) == int(driver.cuCtxGetCurrent()[1])
+    depth = recording.context_depth()
+    driver.cuCtxPopCurrent()
+    assert recording.context_depth() == depth - 1
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_capture_and_replay(recording: Recording, level: str, mode: int) -> None:
+    """A warm launch is captured in every mode without breaking the capture, and replayed with the same bytes."""
+    from cuda.bindings import driver
+
+    kernel, stream = kernels()["saxpy"], podium.Stream()
+    x = podium.empty(64, "fp32")
+    launch = kernel[2, 32]
+    launch(x, x, 2.0, 64, stream=stream)
+    before = recording.launch_count()
+    assert driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode(mode))[0] == 0
+    launch(x, x, 3.0, 64, stream=stream)
+    status, graph = driver.cuStreamEndCapture(stream.handle)
+    assert status == 0
+    status, run = driver.cuGraphInstantiate(graph, 0)
+    assert status == 0 and driver.cuGraphLaunch(run, stream.handle)[0] == 0
+    captured, replayed = recording.launches(before)
+    assert captured.captured and replayed.replayed and captured.parameters == replayed.parameters
+    assert captured.parameters[2] == struct.pack("=f", 3.0)
+
+
+def test_a_first_launch_in_a_capture_says_so_and_leaves_it_whole(recording: Recording, level: str) -> None:
+    """ "Warm up first" is said before anything is called that would end the capture."""
+    from cuda.bindings import driver
+
+    warm, cold, stream = kernels()["saxpy"], podium.module(COLD)["cold"], podium.Stream()
+    x = podium.empty(64, "fp32")
+    warm[1, 1](x, x, 2.0, 64, stream=stream)
+    assert driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode(0))[0] == 0
+    with pytest.raises(podium.errors.PodiumError, match="captur"):  # type: ignore[attr-defined]
+        cold[1, 1](x, stream=stream)
+    warm[1, 1](x, x, 2.0, 64, stream=stream)
+    status, graph = driver.cuStreamEndCapture(stream.handle)
+    assert status == 0 and graph
+
+
+COLD = 'extern "C" __global__ void cold(float *x) { x[1] = 2; }'
+
+INTEGERS = [("b", 8), ("B", 8), ("h", 16), ("H", 16), ("i", 32), ("I", 32), ("q", 64), ("Q", 64)]
+SCALARS = st.tuples(
+    *(
+        st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if code.islower() else st.integers(0, 2**bits - 1)
+        for code, bits in INTEGERS
+    ),
+    st.floats(width=32),
+    st.floats(),
+    st.booleans(),
+)
+SIZES = st.tuples(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
+BLOCKS = st.tuples(st.integers(1, 16), st.integers(1, 16), st.integers(1, 4))
+CONFIGS = st.builds(
+    podium.LaunchConfig,
+    SIZES,
+    BLOCKS,
+    cluster=st.sampled_from([(1, 1, 1), (1, 1, 1), (2, 1, 1), (1, 2, 4)]),
+    shared=st.integers(0, 50000),
+    cooperative=st.booleans(),
+    dependent=st.booleans(),
+    attributes=st.dictionaries(st.sampled_from(["priority", "cluster_scheduling_policy"]), st.integers(-6, 3)),
+)
+
+
+def _outcome(recording: Recording, launch: Any, values: tuple[Any, ...], **keywords: Any) -> list[Any]:
+    try:
+        return [shape(each) for each in told(recording, lambda: launch(*values, **keywords))]
+    except podium.errors.PodiumError as error:  # type: ignore[attr-defined]
+        return [type(error), str(error)]
+
+
+def test_the_two_levels_are_each_others_oracle(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the values and the shape, both levels tell the driver the same or raise the same error."""
+    modules = [at_level(monkeypatch, level) for level in ("interpreted", "generated")]
+    for module in modules:
+        module["scalars"][1, 1](*[0] * 8, 0.0, 0.0, False)
+    levels = [module["scalars"].binding().launcher.level for module in modules]
+    assert levels == ["interpreted", "generated"]
+    stream = podium.Stream()
+
+    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(config=CONFIGS, values=SCALARS, handle=st.sampled_from([None, 0, 1, 2, stream]))
+    def compare(config: podium.LaunchConfig, values: tuple[Any, ...], handle: Any) -> None:
+        first, second = (_outcome(recording, module["scalars"][config], values, stream=handle) for module in modules)
+        assert first == second
+        if first and first[0] and isinstance(first[0], tuple):
+            packed = struct.pack("=bBhH2xiIqQf4xd?", *values)
+            assert first[0][11] == packed
+
+    compare()
