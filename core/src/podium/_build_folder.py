@@ -54,9 +54,13 @@ def _sweep(parent: str) -> None:
     import shutil
     import time
 
-    with suppress(OSError):
-        for entry in os.scandir(parent):
-            if entry.name.startswith(_FOLDER_PREFIX) and entry.is_dir(follow_symlinks=False):
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if not entry.name.startswith(_FOLDER_PREFIX):
+                continue
+            with suppress(OSError):  # one that its owner removes meanwhile must not keep the others
+                if not entry.is_dir(follow_symlinks=False):
+                    continue
                 status = entry.stat(follow_symlinks=False)
                 mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
                 if mine and time.time() - status.st_mtime > _ABANDONED:
