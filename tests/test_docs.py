@@ -1,9 +1,9 @@
 """The documentation: its snippets run, its links lead somewhere, and it names everything that users can.
 
 Before a fence may stand, as a comment on a line of its own: ``run`` (a shell snippet that is executed), ``file: NAME``
-(the text is written to that file for the snippets of the page), ``from: FILE`` (an excerpt of a file of the repository)
-or ``not run: REASON`` (a Python snippet that cannot run here). A ``text`` fence that follows a Python one is what that
-one prints; ``...`` in it stands for anything.
+(the text is written to that file for the snippets of the page), ``from: FILE`` (an excerpt of a file of the repository),
+``gpu`` (a Python snippet that runs where there is an NVIDIA GPU, and is skipped elsewhere) or ``not run: REASON`` (one that
+cannot run at all). A ``text`` fence that follows a Python one is what that one prints; ``...`` in it stands for anything.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from markdown_page import ROOT, Page, all_pages
 
 import podium.hookspecs
 from podium import _settings
+from podium.backend import Driver
 
 PAGES = all_pages()
 PUBLIC_MODULES = ("podium", "podium.backend", "podium.errors", "podium.testing")
@@ -30,9 +31,9 @@ PUBLIC_MODULES = ("podium", "podium.backend", "podium.errors", "podium.testing")
 RUNNER = """
 import contextlib, doctest, io, json, sys
 import podium._plugins
-installed = podium._plugins.installed_entry_points  # the pages show a machine with the CPU backend and no other
-podium._plugins.installed_entry_points = lambda group: [each for each in installed(group) if each.name == "cpu"]
-page, blocks = json.loads(sys.stdin.read())
+page, blocks, backends = json.loads(sys.stdin.read())
+installed = podium._plugins.installed_entry_points  # most pages show a machine with the CPU backend and no other
+podium._plugins.installed_entry_points = lambda group: [each for each in installed(group) if each.name in backends]
 names = {"__name__": "__main__"}
 for line, code, expected in blocks:
     out = io.StringIO()
@@ -49,10 +50,10 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def environment(cache: Path) -> dict[str, str]:
+def environment(cache: Path, backend: str = "cpu") -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PODIUM_")}
     kept["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
-    return {**kept, "PODIUM_BACKEND": "cpu", "PODIUM_CACHE_DIR": str(cache), "COLUMNS": "120"}
+    return {**kept, "PODIUM_BACKEND": backend, "PODIUM_CACHE_DIR": str(cache), "COLUMNS": "120"}
 
 
 def page(name: str) -> Page:
@@ -67,10 +68,11 @@ def write_files(of: Page, folder: Path) -> None:
             path.write_text(fence.text, encoding="utf-8")
 
 
-def snippets(of: Page) -> list[tuple[int, str, str | None]]:
+def snippets(of: Page, mark: str = "") -> list[tuple[int, str, str | None]]:
+    """Return the Python snippets of a page that have a mark, with their lines and what they print."""
     blocks: list[tuple[int, str, str | None]] = []
     for index, fence in enumerate(of.fences):
-        if fence.language != "python" or fence.mark.startswith(("not run: ", "file: ", "from: ")):
+        if fence.language != "python" or fence.mark != mark:
             continue
         after = of.fences[index + 1] if index + 1 < len(of.fences) else None
         expected = after.text if after is not None and after.language == "text" and after.follows else None
@@ -81,14 +83,27 @@ def snippets(of: Page) -> list[tuple[int, str, str | None]]:
 @pytest.mark.parametrize("name", [each.name for each in PAGES if snippets(each)])
 def test_python_snippets_run(name: str, tmp_path: Path, cache: Path) -> None:
     """The Python snippets of a page run in order, as one program, and print what the page says."""
-    write_files(page(name), tmp_path)
+    run_page(name, tmp_path, environment(cache), snippets(page(name)), ["cpu"])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [each.name for each in PAGES if snippets(each, "gpu")])
+def test_snippets_run_on_a_gpu(name: str, tmp_path: Path, cache: Path, gpu: Driver) -> None:
+    """The Python snippets that need an NVIDIA GPU run in order, as one program, and print what the page says."""
+    run_page(name, tmp_path, environment(cache, "nvidia"), snippets(page(name), "gpu"), ["cpu", "nvidia"])
+
+
+def run_page(
+    name: str, folder: Path, variables: dict[str, str], blocks: list[tuple[int, str, str | None]], backends: list[str]
+) -> None:
+    write_files(page(name), folder)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", RUNNER],
-        input=json.dumps([name, snippets(page(name))]),
+        input=json.dumps([name, blocks, backends]),
         capture_output=True,
         text=True,
-        cwd=tmp_path,
-        env=environment(cache),
+        cwd=folder,
+        env=variables,
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
@@ -116,7 +131,7 @@ def test_shell_snippets_run(name: str, tmp_path: Path, cache: Path) -> None:
 def test_fences_are_marked_in_known_ways() -> None:
     """A mistyped mark would silently switch a snippet off."""
     known = re.compile(
-        r"run|(file|from): [\w./-]+|not run: .{10,}|ci: (demo|test)|layers|end of layers|released versions"
+        r"run|gpu|(file|from): [\w./-]+|not run: .{10,}|ci: (demo|test)|layers|end of layers|released versions"
     )
     for each in PAGES:
         marks = [fence.mark for fence in each.fences if fence.mark]
@@ -261,7 +276,6 @@ def test_every_hook_and_every_driver_method_is_documented() -> None:
         if name.startswith("podium_"):
             arguments = ", ".join(inspect.signature(function).parameters)
             assert f"{name}({arguments})" in text, name
-    from podium.backend import Driver
 
     members = {name for name in {*vars(Driver), *Driver.__annotations__} if not name.startswith("_")}
     documented = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", text))))

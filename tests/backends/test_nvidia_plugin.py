@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -132,3 +133,16 @@ print(json.dumps([name, calls, os.waitpid(child, 0)[1]]))
     assert name == "nvidia"
     assert set(calls) <= {"cuDriverGetVersion"}
     assert status == 0
+
+
+def test_every_variable_is_known_to_the_doctor() -> None:
+    """The driver lists the variables that its modules read, and no other; the doctor tells names that are not there."""
+    from podium_nvidia.driver import NvidiaDriver
+
+    package = Path(sys.modules[NvidiaDriver.__module__].__file__ or "").parent
+    read = {
+        name
+        for path in package.rglob("*.py")
+        for name in re.findall(r"\bPODIUM_NVIDIA_[A-Z]+\b", path.read_text(encoding="utf-8"))
+    }
+    assert set(NvidiaDriver.environment) == read
