@@ -268,9 +268,11 @@ def test_a_library_that_the_user_names_needs_no_signs_of_a_driver(bare: Machine,
 def test_cuda_python_that_is_missing_is_a_reason(healthy: Machine) -> None:
     """An installation without dependencies is told what to install, and not only in the first launch."""
     program = """
-import sys
-sys.modules["cuda"] = None
+import importlib.util, os, sys
+from podium_nvidia import libcuda
 from podium_nvidia.detection import inactive_reason
+sys.path[:] = [folder for folder in sys.path if not os.path.isdir(folder + "/cuda/bindings")]
+sys.modules["cuda"] = None
 print(inactive_reason(sys.argv[1]))
 """
     says(python(program, healthy.root), "cuda-python is not installed", "pip install cuda-python")

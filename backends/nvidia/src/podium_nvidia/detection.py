@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 
 from podium.errors import BackendError
 
@@ -159,6 +160,9 @@ def _version_reason(version: int, path: str, named: bool, system: System) -> str
 
 def _package_reason() -> str | None:
     """Say that cuda-python is missing: it is a dependency, which an installation without them leaves out."""
+    # Where packages usually are, it is seen at once; importlib.util costs more to import than all else here.
+    if any(os.path.isdir(os.path.join(folder, "cuda", "bindings")) for folder in sys.path):
+        return None
     from importlib.util import find_spec
 
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from podium.backend import ForkSafeLock
 from podium.errors import BackendError
@@ -42,8 +42,7 @@ FOLDERS = (
 _STUB = 34  # CUDA_ERROR_STUB_LIBRARY
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(NamedTuple):
     """A copy of the library that is open in this process.
 
     `version` is what it says of itself, 12040 for CUDA 12.4; None if it is a stub, which is there for linking only.
