@@ -45,6 +45,7 @@ _KERNELS = {
     "test_nvidia_examples",
     "test_nvidia_triton",
     "test_nvidia_link",
+    "test_nvidia_toolkit",
     "test_nvidia_headers",
 }
 

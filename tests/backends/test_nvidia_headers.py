@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from nvidia_compile import compiled, refused
 
 from podium_nvidia.toolchain import INCLUDE
+from podium_nvidia.toolkit import find_library, include_folders
 
 KERNEL = "__global__ void k(float *x) {{ {} }}\n"
 
@@ -69,13 +71,24 @@ def test_headers_of_cccl_compile_together() -> None:
     assert len(compiled(source, *kernels, arch="sm_75").entries) == len(HEAVY)
 
 
+def test_matrix_fragments_compile() -> None:
+    """The header of the tensor cores, which the toolkit has in its compiler's part."""
+    folders = include_folders(find_library("nvrtc"))
+    if not any((Path(each) / "crt" / "mma.h").exists() for each in folders):
+        pytest.skip("the headers of the compiler are not installed (nvidia-cuda-crt)")
+    fragment = "nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float>"
+    compiled(
+        "#include <mma.h>\n" + KERNEL.format(f"{fragment} f; nvcuda::wmma::fill_fragment(f, 1.0f); x[0] = f.x[0];")
+    )
+
+
 @pytest.mark.parametrize("name", ["cmath", "cstdint", "stddef.h", "cfloat", "cuda_fp16.h", "hip/hip_runtime.h"])
 def test_a_header_stands_alone(name: str) -> None:
     """A header compiles as the only one."""
     compiled(f"#include <{name}>\n" + KERNEL.format(LIGHT.get(name, "x[0] = offsetof(float3, z);")))
 
 
-def test_headers_of_the_users_come_first(tmp_path) -> None:  # noqa: ANN001
+def test_headers_of_the_users_come_first(tmp_path: Path) -> None:
     """A header in the user's folder beats one of the same name of this backend or of the toolkit."""
     (tmp_path / "cmath").write_text("#define MINE 1\n")
     (tmp_path / "cuda_fp16.h").write_text("#define TOO 2\n")
@@ -95,10 +108,6 @@ def test_a_header_that_is_not_there_is_named_with_what_brings_it() -> None:
 
 def test_headers_of_this_backend_have_no_names_of_the_toolkits() -> None:
     """Of the toolkit's headers only the one of CUB is replaced, since its own is for the host as well."""
-    from pathlib import Path
-
-    from podium_nvidia.toolkit import find_library, include_folders
-
     theirs = [Path(each) for each in include_folders(find_library("nvrtc"))]
     mine = [each.relative_to(INCLUDE) for each in Path(INCLUDE).rglob("*") if each.is_file()]
     assert [str(each) for each in mine if any((folder / each).exists() for folder in theirs)] == ["cub/cub.cuh"]

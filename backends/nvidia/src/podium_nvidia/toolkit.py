@@ -12,7 +12,15 @@ from collections.abc import Iterator
 
 from podium.errors import SettingError
 
-__all__ = ["NVRTC_VARIABLE", "find_library", "include_folders", "library_folders", "toolkit_root"]
+__all__ = [
+    "INSTALLED",
+    "LOADER_TABLE",
+    "NVRTC_VARIABLE",
+    "find_library",
+    "include_folders",
+    "library_folders",
+    "toolkit_root",
+]
 
 NVRTC_VARIABLE = "PODIUM_NVIDIA_NVRTC"
 """The variable that names the file of NVRTC, before anything else."""
@@ -38,7 +46,11 @@ _MAJORS = (13, 12)  # the newest first, as cuda-python looks for them
 
 _TOOLKIT_FOLDERS = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
 
-_LOADER_CACHE = "/etc/ld.so.cache"
+LOADER_TABLE = "/etc/ld.so.cache"
+"""The dynamic loader's table of libraries."""
+
+INSTALLED = "/usr/local/cuda"
+"""Where a toolkit is that no variable names."""
 
 
 def find_library(name: str) -> str | None:
@@ -134,7 +146,7 @@ def _roots() -> Iterator[str]:
         if folder and os.path.isfile(nvcc):
             yield os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
             break
-    yield "/usr/local/cuda"
+    yield INSTALLED
 
 
 def _file_names(name: str) -> Iterator[str]:
@@ -145,7 +157,7 @@ def _file_names(name: str) -> Iterator[str]:
 def _by_loader(name: str) -> str | None:
     """Look into the dynamic loader's own table, which is a text of names and paths with zeros between them."""
     try:
-        with open(_LOADER_CACHE, "rb") as file:
+        with open(LOADER_TABLE, "rb") as file:
             table = file.read()
     except OSError:
         return None
