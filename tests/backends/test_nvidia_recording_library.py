@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from recording.cuda.calls import GROUPS
+from recording.cuda.compare import answers
 from recording.cuda.library import NEWEST, SOURCES, build, compiler, entries, environment
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="there is no C compiler for the recording library")
@@ -162,3 +164,12 @@ assert look_up(b"cuLaunchKernel", 13000, flags=2) == (500, 1, None)
 print("passed")
 """
     assert _run(program).endswith("passed\n")
+
+
+@pytest.mark.kernels
+def test_every_group_of_calls_runs_to_its_end() -> None:
+    """What is compared with a real driver (tests/recording/cuda/compare.py) can be asked of the recording one."""
+    ended = {group: answers(group, environment(build())) for group in GROUPS}
+    assert {group: lines for group, lines in ended.items() if len(lines) < 5} == {}
+    assert dict(ended["launches"])["cooperative 4225"] == "COOPERATIVE_LAUNCH_TOO_LARGE"
+    assert dict(ended["captures"])["mode 0, alloc: end"] == "STREAM_CAPTURE_INVALIDATED"
