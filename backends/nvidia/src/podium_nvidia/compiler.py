@@ -34,7 +34,7 @@ _RUNTIME_WORDS = re.compile(r"\bcuda[A-Z]\w|\b(?:tex|surf)\w|<<<")
 _INCLUDE = re.compile(r'(?m)^[ \t]*#[ \t]*include\b[ \t]*(?:[<"]([^>"\n]+)[>"])?')
 # Headers that do with what is left; others may be large, and trying would cost more than it saves.
 _SMALL_HEADERS = re.compile(
-    r"cuda_(?:fp16|bf16|fp8|runtime)\.h|hip/hip_\w+\.h|c?(?:math|stdint|stddef|float|limits)(?:\.h)?"
+    r"cuda\.h|cuda_(?:fp16|bf16|fp8|runtime)\.h|hip/hip_\w+\.h|c?(?:math|stdint|stddef|float|limits)(?:\.h)?"
 )
 
 _MACRO = re.compile(r"[A-Za-z_]\w*", re.ASCII)
