@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Arch", "choose", "may_need_specific", "runs_on"]
 
-_SPELLING = re.compile(r"(sm|compute|lto)_(\d{2,3})([af]?)")
-
 # What a source has in it that is written for one architecture; the macros are defined only where it is asked for.
-_SPECIFIC = re.compile(
+_SPECIFIC = (
     r"\bwgmma\b|\bsetmaxnreg\b|\btcgen05\b"
     r"|__CUDA_ARCH_FEAT_SM\d+_ALL\b|__CUDA_ARCH_SPECIFIC__\b|__CUDA_ARCH_FAMILY_SPECIFIC__\b"
 )
@@ -24,8 +22,7 @@ _SPECIFIC = re.compile(
 _FAMILIES = {100: (100, 103), 101: (101, 110), 103: (103,), 110: (110,), 120: (120, 121), 121: (121,)}
 
 
-@dataclass(frozen=True)
-class Arch:
+class Arch(NamedTuple):
     """An architecture: its number, such as 90, its letter or nothing, and whether it is machine code or PTX."""
 
     number: int
@@ -35,7 +32,7 @@ class Arch:
     @staticmethod
     def parse(text: str) -> Arch:
         """Read a spelling such as ``sm_90a``. Raises ValueError if it is none."""
-        match = _SPELLING.fullmatch(text)
+        match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", text)
         if match is None:
             raise ValueError(f"An architecture is spelled like sm_90, sm_90a or compute_90, not {text!r}")
         return Arch(int(match[2]), match[3], match[1])
@@ -67,7 +64,7 @@ def runs_on(code: Arch, device: Arch) -> bool:
 
 def may_need_specific(*texts: str) -> bool:
     """Tell whether a source is written for what only one architecture has."""
-    return any(map(_SPECIFIC.search, texts))
+    return any(re.search(_SPECIFIC, text) for text in texts)
 
 
 def choose(device: Arch, supported: Sequence[int]) -> Arch | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from podium.backend import ObjectCode, Program, Target
 from podium.errors import CompileError, ToolchainError
@@ -12,7 +11,6 @@ from podium.errors import CompileError, ToolchainError
 from podium_nvidia import nvrtc
 from podium_nvidia.arch import Arch, choose, may_need_specific, runs_on
 from podium_nvidia.cubin import Cubin
-from podium_nvidia.diagnostics import explain
 from podium_nvidia.nvrtc import Compiled, Nvrtc, Refused
 from podium_nvidia.options import ASSERT_SWITCH, arch_of_flags, is_linkable, makes_lto, nvrtc_options
 from podium_nvidia.parameters import mismatch
@@ -89,7 +87,7 @@ def _arch(program: Program, target: Target, compiler: Nvrtc) -> Arch:
             f"'cuda-toolkit[nvrtc,cudart,cccl]==12.*', or name its file by {NVRTC_VARIABLE}"
         )
     texts = (program.source, *(value for _, value in program.options.defines))
-    return replace(arch, letter="a") if _may_have_letter(arch) and may_need_specific(*texts) else arch
+    return arch._replace(letter="a") if _may_have_letter(arch) and may_need_specific(*texts) else arch
 
 
 def _compile(compiler: Nvrtc, program: Program, target: Target, arch: Arch) -> tuple[Arch, Compiled]:
@@ -113,12 +111,18 @@ def _compile(compiler: Nvrtc, program: Program, target: Target, arch: Arch) -> t
         return arch, attempt(arch)
     except Refused as refused:
         if not _may_have_letter(arch) or not _NEEDS_LETTER.search(refused.log) or arch_of_flags(program) is not None:
-            raise explain(refused, program, target) from None
-    arch = replace(arch, letter="a")
+            raise _explained(refused, program, target) from None
+    arch = arch._replace(letter="a")
     try:
         return arch, attempt(arch)
     except Refused as refused:
-        raise explain(refused, program, target) from None
+        raise _explained(refused, program, target) from None
+
+
+def _explained(refused: Refused, program: Program, target: Target) -> CompileError:
+    from podium_nvidia.diagnostics import explain  # what compiles does not pay for it
+
+    return explain(refused, program, target)
 
 
 def _text(program: Program) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from podium_nvidia.arch import Arch
 
@@ -32,8 +32,7 @@ def is_cubin(data: bytes) -> bool:
     return data[:4] == b"\x7fELF" and len(data) >= 64 and struct.unpack_from("<H", data, 18)[0] == _MACHINE
 
 
-@dataclass(frozen=True)
-class CubinKernel:
+class CubinKernel(NamedTuple):
     """A kernel of a cubin: its symbol, the sizes of its parameters in bytes, and its registers if they are said."""
 
     symbol: str

@@ -6,9 +6,8 @@ import ctypes
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from podium.errors import ToolchainError
 
@@ -18,8 +17,7 @@ from podium_nvidia.toolchain import nvrtc_path
 __all__ = ["Compiled", "Nvrtc", "Refused", "load"]
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """What NVRTC made: the code, the log, and the name that each name expression has in the code."""
 
     code: bytes

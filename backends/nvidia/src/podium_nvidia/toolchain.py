@@ -71,7 +71,7 @@ def _identity(path: str) -> str:
         status = os.stat(path)
     except OSError:
         return ""
-    return f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _find_nvrtc() -> str:
