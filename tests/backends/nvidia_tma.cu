@@ -31,6 +31,8 @@ extern __shared__ __align__(1024) unsigned tile[];
 
 __device__ Arrival &arrival(int words) { return *reinterpret_cast<Arrival *>(tile + words); }
 
+__device__ unsigned barrier_address(int words) { return shared_address(&arrival(words)); }
+
 __device__ void give(unsigned *out, int words) {
     __syncthreads();
     arrival(words).wait();
@@ -40,8 +42,9 @@ __device__ void give(unsigned *out, int words) {
 extern "C" __global__ void read_2d(const __grid_constant__ CUtensorMap map, int x, int y, int words, unsigned *out) {
     if (threadIdx.x == 0) {
         arrival(words).expect(4 * words);
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-                     ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(&arrival(words))) : "memory");
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3}], [%4];"
+                     ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(barrier_address(words)) : "memory");
     }
     give(out, words);
 }
@@ -51,8 +54,9 @@ extern "C" __global__ void read_3d(const __grid_constant__ CUtensorMap map, int 
     if (threadIdx.x == 0) {
         arrival(words).expect(4 * words);
         asm volatile(
-            "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
-            ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(&arrival(words))) : "memory");
+            "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+            "[%0], [%1, {%2, %3, %4}], [%5];"
+            ::"r"(shared_address(tile)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier_address(words)) : "memory");
     }
     give(out, words);
 }
@@ -64,7 +68,7 @@ extern "C" __global__ void read_columns(const __grid_constant__ CUtensorMap map,
         asm volatile(
             "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
             "[%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(shared_address(tile)), "l"(&map), "r"(0), "r"(w), "r"(h),
-            "r"(n), "r"(shared_address(&arrival(words))), "h"((unsigned short)off_w), "h"((unsigned short)off_h) : "memory");
+            "r"(n), "r"(barrier_address(words)), "h"((unsigned short)off_w), "h"((unsigned short)off_h) : "memory");
     }
     give(out, words);
 }
