@@ -8,6 +8,6 @@ from podium_cpu.driver import CpuDriver
 
 
 class TestCpu(DriverConformance):
-    """The CPU backend claims everything but streams, of which it has one."""
+    """The CPU backend claims everything."""
 
     driver_class = CpuDriver

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium.backend import Driver
+from typing import ClassVar
+
 from podium.testing import Capabilities, DriverConformance, FakeDriver
 
 
@@ -10,8 +11,5 @@ class TestFake(DriverConformance):
     """The fake driver."""
 
     driver_class = FakeDriver
-    capabilities = Capabilities(executes=False, compiles=False, records=True, streams=True)
-
-    def other_stream(self, driver: Driver) -> int:
-        """Any number is a stream of the fake driver."""
-        return 0x1234
+    capabilities = Capabilities(executes=False, compiles=False, records=True)
+    attribute_values: ClassVar = {"priority": -2, "preferred_cluster": (2, 1, 1)}

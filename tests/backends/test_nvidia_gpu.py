@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
-from podium.backend import Driver
-from podium.testing import Capabilities, DriverConformance
+from podium.testing import DriverConformance
 
 from podium_nvidia.driver import NvidiaDriver
 
@@ -15,9 +16,10 @@ class TestNvidia(DriverConformance):
     """The NVIDIA backend claims everything."""
 
     driver_class = NvidiaDriver
-    capabilities = Capabilities(streams=True)
     compile_target = "nvidia:sm_90:32"
-
-    def other_stream(self, driver: Driver) -> int:
-        """Make a stream of the device that is current."""
-        return driver.create_stream(driver.current_device(), 0)
+    attribute_values: ClassVar = {
+        "memory_sync_domain": 0,
+        "non_portable_cluster": 1,
+        "priority": -1,
+        "shared_memory_carveout": 50,
+    }

@@ -116,6 +116,20 @@ class LoadsEachKernelByItself(WholeCpu):
         return self.load(code, name, device)
 
 
+class LetsStreamsPassEvents(WholeCpu):
+    """Its streams do not wait for events."""
+
+    def wait_event(self, device: int, stream: int, event: int) -> int:
+        return 0
+
+
+class DoesNotWaitForEvents(WholeCpu):
+    """It returns at once where an event is waited for."""
+
+    def synchronize_event(self, event: int, device: int) -> int:
+        return 0
+
+
 _INDICES = "test_every_thread_runs_once_with_its_own_indices"
 
 BROKEN_CPU = [
@@ -129,4 +143,6 @@ BROKEN_CPU = [
     Broken(IgnoresTheStandard, "test_options_reach_the_compiler"),
     Broken(KnowsKernelsByName, "test_constants"),
     Broken(LoadsEachKernelByItself, "test_kernels_of_a_module_share_variables"),
+    Broken(LetsStreamsPassEvents, "test_a_stream_waits_for_an_event_of_another"),
+    Broken(DoesNotWaitForEvents, "test_an_event_comes_after_the_work_before_it"),
 ]

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-from podium.backend import Buffer, Driver, Function, ObjectCode, Program, Target
+from podium.backend import Buffer, Driver, Function, LaunchConfig, ObjectCode, Occupancy, Program, Target
 from podium.errors import CompileError
 from podium.testing import Capabilities, DriverConformance, FakeDriver
 
@@ -19,10 +19,8 @@ __all__ = ["BROKEN", "Broken", "Recording"]
 class Recording(DriverConformance):
     """The suite, as it is run on the fake driver and on everything made from it."""
 
-    capabilities = Capabilities(executes=False, compiles=False, records=True, streams=True)
-
-    def other_stream(self, driver: Driver) -> int:
-        return 0x1234
+    capabilities = Capabilities(executes=False, compiles=False, records=True)
+    attribute_values: ClassVar = {"priority": -2, "preferred_cluster": (2, 1, 1)}
 
 
 class SwapsBytes(FakeDriver):
@@ -243,6 +241,110 @@ class MovesVariables(FakeDriver):
         return super().variable(function, code, name, device)
 
 
+class LosesAttributes(FakeDriver):
+    """It launches without the attributes of the backend's own."""
+
+    def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
+        shape.attribute_count = 0
+        return super()._record(name, device, shape, stream, values)
+
+
+class ShortensAttributes(FakeDriver):
+    """It takes attributes for numbers of 31 bits."""
+
+    def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
+        for attribute in shape.attributes[: shape.attribute_count]:
+            attribute.value[0] &= 0x7FFFFFFF
+        return super()._record(name, device, shape, stream, values)
+
+
+class HasOneKeyTwice(FakeDriver):
+    """It has one number for two attributes."""
+
+    attribute_keys: ClassVar = {"priority": 8, "preferred_cluster": 8}
+
+
+class SharesItsStream(FakeDriver):
+    """It gives out one stream again and again."""
+
+    def create_stream(self, device: int, priority: int) -> int:
+        return next(iter(self.streams), None) or super().create_stream(device, priority)
+
+    def destroy_stream(self, stream: int, device: int) -> None:
+        self.streams.pop(stream, None)
+
+
+class RaisesWhenEventsGo(FakeDriver):
+    """Giving an event back raises."""
+
+    def destroy_event(self, event: int, device: int) -> None:
+        raise RuntimeError("the event is in use")
+
+
+class NeverGetsToEvents(FakeDriver):
+    """Its events have not passed, though they were waited for."""
+
+    def event_done(self, event: int, device: int) -> bool:
+        return False
+
+
+class MeasuresNanoseconds(FakeDriver):
+    """It gives the time between events in nanoseconds."""
+
+    def elapsed(self, start: int, end: int, device: int) -> float:
+        return super().elapsed(start, end, device) * 1e9
+
+
+class MeasuresBackwards(FakeDriver):
+    """It gives the time from the end to the start."""
+
+    def elapsed(self, start: int, end: int, device: int) -> float:
+        return super().elapsed(end, start, device)
+
+
+class ForgetsWhatIsPinned(FakeDriver):
+    """It takes pinned memory for any other of the host."""
+
+    def pointer_device(self, address: int) -> tuple[int, int] | None:
+        known = super().pointer_device(address)
+        return (1, 0) if known is not None and known[0] == 3 else known
+
+
+class MistakesPointers(FakeDriver):
+    """It says of all memory that it is on another device."""
+
+    def pointer_device(self, address: int) -> tuple[int, int] | None:
+        return 12, 5
+
+
+class CountsThreadsForBlocks(FakeDriver):
+    """It says that more blocks run at once if they are larger."""
+
+    def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
+        return Occupancy(config.block[0], 4, 4 * config.block[0])
+
+
+class SuggestsTooMuch(FakeDriver):
+    """It suggests blocks that are too large."""
+
+    def suggested_block(self, function: Function, device: int, shared: int) -> tuple[int, int]:
+        return 4096, 8
+
+
+class AcceptsAnything(FakeDriver):
+    """It takes code for any target."""
+
+    def accepts(self, code: Target, device: Target) -> bool:
+        return True
+
+
+class KnowsNoVersion(FakeDriver):
+    """It names a version that it does not know."""
+
+    def versions(self) -> dict[str, str]:
+        return {"driver": ""}
+
+
 class Broken:
     """A broken driver, and the tests of the suite that must fail for it."""
 
@@ -281,4 +383,22 @@ BROKEN = [
     Broken(SharesItsMemory, "test_allocate_gives_aligned_memory"),
     Broken(HasVariablesOnce, "test_variables_do_not_overlap"),
     Broken(MovesVariables, "test_a_variable_is_an_array_in_its_own_memory"),
+    Broken(
+        LosesAttributes,
+        "test_every_attribute_reaches_the_driver",
+        "test_attributes_of_the_metadata_hold_for_every_launch",
+    ),
+    Broken(ShortensAttributes, "test_attributes_keep_their_bits"),
+    Broken(HasOneKeyTwice, "test_attributes_are_features_with_numbers_of_their_own"),
+    Broken(SharesItsStream, "test_streams_are_made_and_given_back"),
+    Broken(RaisesWhenEventsGo, "test_events_are_recorded_again_and_again"),
+    Broken(NeverGetsToEvents, "test_events_are_recorded_again_and_again"),
+    Broken(MeasuresNanoseconds, "test_elapsed_is_in_seconds"),
+    Broken(MeasuresBackwards, "test_elapsed_is_in_seconds"),
+    Broken(ForgetsWhatIsPinned, "test_pinned_arrays"),
+    Broken(MistakesPointers, "test_pointers_are_known_or_not"),
+    Broken(CountsThreadsForBlocks, "test_occupancy"),
+    Broken(SuggestsTooMuch, "test_a_suggested_block_can_be_launched"),
+    Broken(AcceptsAnything, "test_a_device_accepts_its_own_target"),
+    Broken(KnowsNoVersion, "test_versions_are_short_texts"),
 ]

@@ -83,7 +83,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Run:
     tests = sorted({test for broken in _broken_cpu() for test in broken.tests})
     wanted = [f"test_suite.py::Test{broken}::{test}" for broken in _broken_cpu() for test in broken.tests]
     wanted += [f"test_suite.py::TestWhole::{test}" for test in tests]
-    return _pytest(folder, *wanted, "-k", "interpreted-cold and (i32 or not scalars) and not double and not int]")
+    return _pytest(
+        folder, *wanted, "-k", "(interpreted-cold or event) and (i32 or not scalars) and not double and not int]"
+    )
 
 
 def _broken_cpu() -> list[Broken]:

@@ -16,6 +16,7 @@ from podium.backend import (
     Function,
     LaunchConfig,
     ObjectCode,
+    Occupancy,
     Parameters,
     Program,
     SharedLibrary,
@@ -23,7 +24,7 @@ from podium.backend import (
 )
 from podium.errors import LoadError
 
-from podium_cpu import runtime
+from podium_cpu import runtime, timeline
 from podium_cpu.launcher import CpuLauncher
 from podium_cpu.memory import HostBuffer
 from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_identity, processor_name
@@ -96,7 +97,7 @@ class CpuDriver(Driver):
     dlpack_devices = frozenset({1, 3, 11, 13})
     host_memory = True
     fork_safe = True
-    features = frozenset({"cooperative"})
+    features = frozenset({"cooperative", "streams", "events", "pinned", "occupancy"})
     environment: ClassVar = {
         "PODIUM_CPU_THREADS": "how many threads run the blocks of one launch; default: one for each processor",
         "PODIUM_CPU_ASYNC": "1 makes launches that name no stream go on beside the program, as on a GPU",
@@ -115,7 +116,7 @@ class CpuDriver(Driver):
             from podium_cpu.checked_launcher import CheckedLauncher
 
             self.launcher_cls = CheckedLauncher  # type: ignore[misc]  # for this instance
-            self.features = frozenset()  # type: ignore[misc]  # only one block runs at a time
+            self.features = self.features - {"cooperative"}  # type: ignore[misc]  # only one block runs at a time
         self._libraries: dict[str, SharedLibrary] = {}
         self._own: dict[int, SharedLibrary] = {}  # with variables, by the number of the module
         self._modules = itertools.count(1)
@@ -135,11 +136,11 @@ class CpuDriver(Driver):
 
     def devices(self) -> Sequence[Device]:
         """Return the one device. Its limits on blocks are those of a large GPU: what runs here fits there."""
-        return [_device(host_arch())]
+        return [_device(self.name, host_arch())]
 
     def default_target(self) -> Target:
         """Return the target for this machine's kind of processor."""
-        return _device(host_arch()).target
+        return _device(self.name, host_arch()).target
 
     def compile(self, program: Program, target: Target) -> ObjectCode:
         """Compile with the host's C++ compiler."""
@@ -236,6 +237,54 @@ class CpuDriver(Driver):
         status: int = _Entry(function)(shape, parameters.addresses())
         return status
 
+    def create_stream(self, device: int, priority: int) -> int:
+        """Return the number of a new queue; queues have no priorities."""
+        return timeline.new_stream()
+
+    def destroy_stream(self, stream: int, device: int) -> None:
+        """Do nothing: a queue that has come to its end is forgotten by itself."""
+
+    def create_event(self, device: int, timed: bool) -> int:
+        """Make a place in a queue; it takes the time in any case."""
+        return timeline.create_event()
+
+    def destroy_event(self, event: int, device: int) -> None:
+        """Forget the event."""
+        timeline.destroy_event(event)
+
+    def record_event(self, event: int, device: int, stream: int) -> int:
+        """Put the event into the stream's queue; on stream 0 it has passed when the call returns."""
+        return timeline.record(event, stream)
+
+    def wait_event(self, device: int, stream: int, event: int) -> int:
+        """Put a wait into the stream's queue; on stream 0 the call itself waits."""
+        return timeline.wait_in(stream, event)
+
+    def event_done(self, event: int, device: int) -> bool:
+        """Tell whether the queue has come to the event."""
+        return timeline.event_done(event)
+
+    def synchronize_event(self, event: int, device: int) -> int:
+        """Wait until the queue has come to the event."""
+        return timeline.wait_for_event(event)
+
+    def elapsed(self, start: int, end: int, device: int) -> float:
+        """Return the seconds between two events."""
+        return timeline.elapsed(start, end)
+
+    def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
+        """Return memory as any other: all of it is the host's."""
+        return self.allocate(size, alignment, device, None)
+
+    def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
+        """Say that each processor runs one block at a time."""
+        processors = 1 if self.checks is not None else runtime.thread_count()
+        return Occupancy(1, processors, processors)
+
+    def suggested_block(self, function: Function, device: int, shared: int) -> tuple[int, int]:
+        """Return 256 threads, enough for a loop over them to pay, and a block for each processor."""
+        return 256, 1 if self.checks is not None else runtime.thread_count()
+
     def describe_status(self, status: int) -> tuple[str, str]:
         """Return the name and the text of a status, with what is known of the case if it has just come up."""
         name, text = _STATUSES.get(status, (f"PODIUM_CPU_ERROR_{status}", "unknown status"))
@@ -274,11 +323,11 @@ class CpuDriver(Driver):
 
 
 @functools.lru_cache(maxsize=1)
-def _device(arch: str) -> Device:
+def _device(backend: str, arch: str) -> Device:
     return Device(
         index=0,
         name=processor_name(),
-        target=Target(CpuDriver.name, arch, WARP_SIZE),
+        target=Target(backend, arch, WARP_SIZE),
         max_grid=(2147483647, 65535, 65535),
         max_block=(1024, 1024, 64),
         max_threads=1024,

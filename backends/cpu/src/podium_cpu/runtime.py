@@ -19,10 +19,21 @@ from podium.errors import SettingError
 
 from podium_cpu.processor import usable_processors
 
-__all__ = ["default_stream", "detail", "keep_alive", "serve", "thread_count", "wait"]
+__all__ = [
+    "NOT_READY",
+    "SLICE",
+    "Runtime",
+    "default_stream",
+    "detail",
+    "keep_alive",
+    "runtimes",
+    "serve",
+    "thread_count",
+    "wait",
+]
 
-_NOT_READY = -1
-_SLICE = 100  # milliseconds after which a wait looks for signals, such as Ctrl-C
+NOT_READY = -1  # PODIUM_CPU_NOT_READY: the time was up
+SLICE = 100  # milliseconds after which a wait looks for signals, such as Ctrl-C
 _SILENT_SECONDS = 3.0
 
 _lock = ForkSafeLock()
@@ -51,31 +62,36 @@ def default_stream() -> int:
 def serve(library: SharedLibrary) -> None:
     """Have a library run its kernels where all others do: on the same threads, in the same streams."""
     with _lock:
-        if not any(runtime.attach(library) for runtime in _runtimes):
-            _runtimes.append(_Runtime(library))
-            if len(_runtimes) == 1:
+        if not any(runtime.attach(library) for runtime in _running):
+            _running.append(Runtime(library))
+            if len(_running) == 1:
                 atexit.register(_at_exit)
+
+
+def runtimes() -> tuple[Runtime, ...]:
+    """Return the runtimes that there are by now: one, and one more for each kind of sanitizer."""
+    return tuple(_running)
 
 
 def wait(stream: int | None) -> int:
     """Wait for a stream, or for all; return the first status of its launches that tells of an error."""
-    statuses = [runtime.wait(stream) for runtime in _runtimes]
+    statuses = [runtime.wait(stream) for runtime in _running]
     return next(filter(None, statuses), 0)
 
 
 def detail(status: int) -> str:
     """Return what more there is to say of the last status that this thread was given."""
-    return next(filter(None, (runtime.detail(status) for runtime in _runtimes)), "")
+    return next(filter(None, (runtime.detail(status) for runtime in _running)), "")
 
 
 def keep_alive(objects: Iterable[object], stream: int) -> None:
     """Hold on to objects until the launches have ended that a stream has by now."""
     held = [_held(each) for each in objects if each is not None and not isinstance(each, (int, float))]
-    for runtime in _runtimes:
+    for runtime in _running:
         runtime.keep_alive(held, stream)
 
 
-class _Runtime:
+class Runtime:
     """The functions of the library whose runtime others use. Kernels built for a sanitizer have one of their own."""
 
     def __init__(self, library: SharedLibrary) -> None:
@@ -88,6 +104,13 @@ class _Runtime:
         self._progress = function("podium_cpu_progress", None, ctypes.c_uint64, number, number)
         self._detail = function("podium_cpu_detail", ctypes.c_char_p, ctypes.c_int)
         self.abandon = function("podium_cpu_abandon", None)
+        self.create_event = function("podium_cpu_create_event", ctypes.c_void_p)
+        self.destroy_event = function("podium_cpu_destroy_event", None, ctypes.c_void_p)
+        self.place_event = function(
+            "podium_cpu_place_event", ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int
+        )
+        self.wait_for_event = function("podium_cpu_wait_for_event", ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32)
+        self.event_time = function("podium_cpu_event_time", ctypes.c_uint64, ctypes.c_void_p)
         self._kept: dict[int, deque[tuple[int, list[object]]]] = {}
         function("podium_cpu_configure", None, ctypes.c_uint32)(thread_count())
 
@@ -97,15 +120,15 @@ class _Runtime:
         return bool(offer(self._table) == self._table)
 
     def wait(self, stream: int | None) -> int:
-        status: int = _NOT_READY
-        while status == _NOT_READY:
-            status = self._wait(stream or 0, stream is None, _SLICE)
+        status: int = NOT_READY
+        while status == NOT_READY:
+            status = self._wait(stream or 0, stream is None, SLICE)
         self._release()
         return status
 
     def is_idle(self) -> bool:
         """Wait for a moment, and tell whether all streams have ended."""
-        return bool(self._wait(0, True, _SLICE) != _NOT_READY)
+        return bool(self._wait(0, True, SLICE) != NOT_READY)
 
     def detail(self, status: int) -> str:
         text: bytes = self._detail(status)
@@ -135,7 +158,7 @@ class _Runtime:
         return newest.value, ended.value
 
 
-_runtimes: list[_Runtime] = []
+_running: list[Runtime] = []
 
 
 def _at_exit() -> None:
@@ -146,7 +169,7 @@ def _at_exit() -> None:
             return
     except KeyboardInterrupt:
         pass
-    for runtime in _runtimes:  # Ctrl-C has ended the program, or does now
+    for runtime in _running:  # Ctrl-C has ended the program, or does now
         runtime.abandon()
     wait(None)
 
@@ -156,7 +179,7 @@ def _wait_for_queues() -> None:
     import time
 
     begin = time.monotonic()
-    for runtime in _runtimes:
+    for runtime in _running:
         noticed = False
         while not runtime.is_idle():
             if not noticed and time.monotonic() - begin > _SILENT_SECONDS:

@@ -44,9 +44,6 @@ class Capabilities:
     variables: bool = True
     """The variables of a module are shared by its kernels and reached from the host (`load_beside`, `variable`)."""
 
-    streams: bool = False
-    """`DriverConformance.other_stream` gives a stream that is not the default one."""
-
     @property
     def observes(self) -> bool:
         """Whether the effect of a launch can be seen, by results or by records."""

@@ -39,7 +39,8 @@ _PINNED = 3  # DLPack's kDLCUDAHost, since there is no such memory of devices un
 class RecordedLaunch:
     """One launch that reached the fake driver.
 
-    `parameters` has the bytes of each parameter, `attributes` the keys and the values, of 32 bits without sign.
+    `device` is where the kernel was loaded, `launched_on` the device that the driver was told. `parameters` has the
+    bytes of each parameter, `attributes` the keys and the values, of 32 bits without sign.
     """
 
     kernel: str
@@ -52,6 +53,7 @@ class RecordedLaunch:
     stream: int
     parameters: tuple[bytes, ...]
     attributes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    launched_on: int | None = None
 
 
 class FakeArray:
@@ -124,7 +126,7 @@ class FakeDriver(Driver):
     backend inactive, `captured` to pretend that streams are being captured; compiled "code" is the program's text.
     `variables` has the memory of those of each module that is loaded, `streams` and `events` the handles of those that
     there are, `order` what happened to them: ("record", event, stream) and ("wait", event, stream). An event has passed
-    when it is recorded, and the time is the number of launches.
+    when it is recorded, and each launch takes a nanosecond.
     """
 
     name = "fake"
@@ -233,8 +235,9 @@ class FakeDriver(Driver):
         def record(shape: Any, launched_on: int, stream: int, parameters: Any, count: int) -> int:
             own = [*sizes, *[8] * (count - len(sizes))]
             values = tuple(ctypes.string_at(parameters[index], size) for index, size in enumerate(own))
-            where = device if launched_on == device else launched_on  # a test may know the very object
-            return self._record(name, where, shape.contents, stream, values)
+            own_shape = shape.contents
+            own_shape.launched_on = launched_on
+            return self._record(name, device, own_shape, stream, values)
 
         recorder = _Recorder(record)
         handle = ctypes.cast(recorder, ctypes.c_void_p).value or 0
@@ -332,7 +335,7 @@ class FakeDriver(Driver):
         return self.synchronize(device)
 
     def elapsed(self, start: int, end: int, device: int) -> float:
-        return float((self.events[end] or 0) - (self.events[start] or 0))
+        return ((self.events[end] or 0) - (self.events[start] or 0)) / 1e9
 
     def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
         threads = config.block[0] * config.block[1] * config.block[2]
@@ -380,6 +383,7 @@ class FakeDriver(Driver):
                         (each.key, tuple(each.value[: each.count]))
                         for each in shape.attributes[: shape.attribute_count]
                     ),
+                    shape.launched_on,
                 )
             )
         return status

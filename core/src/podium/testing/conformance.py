@@ -22,6 +22,7 @@ from podium.backend import Driver
 from podium.testing._capabilities import Capabilities
 from podium.testing._conformance.arguments import Arguments
 from podium.testing._conformance.arrays import Arrays
+from podium.testing._conformance.attributes import Attributes
 from podium.testing._conformance.cache import Cache
 from podium.testing._conformance.compilation import Compilation
 from podium.testing._conformance.dialect import Dialect
@@ -39,6 +40,7 @@ from podium.testing._conformance.selection import Selection
 from podium.testing._conformance.shutdown import Shutdown
 from podium.testing._conformance.streams import Streams
 from podium.testing._conformance.threads import Threads
+from podium.testing._conformance.timeline import Timeline
 from podium.testing._conformance.variables import Variables
 
 __all__ = ["Capabilities", "DriverConformance"]
@@ -52,10 +54,12 @@ class DriverConformance(
     Compilation,
     Loading,
     Launchers,
+    Attributes,
     Arguments,
     Arrays,
     Grids,
     Streams,
+    Timeline,
     Scratch,
     Hooks,
     Cache,

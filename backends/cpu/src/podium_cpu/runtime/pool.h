@@ -6,37 +6,15 @@
 #include <stdlib.h>
 
 #include "block.h"
+#include "stream.h"
 
 namespace podium_cpu {
-
-// A launch in a stream, with its own copy of the arguments behind it.
-struct record {
-  record *next;
-  podium_cpu_launch launch;
-  const kernel *code;
-  const char *name;
-  uint64_t ticket;
-  void **parameters;
-};
-
-// A stream that has launches, or an error that nobody has asked for.
-struct stream {
-  stream *next;
-  uint64_t handle;
-  record *first, *last;
-  job *running;
-  uint64_t newest, done;  // the tickets of its last launch, and of the last one that has ended
-  int status;
-  char detail[detail_bytes];
-};
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
 static uint32_t processors = 1;  // how many threads run blocks of one launch at most
 static uint32_t pool_size;       // how many have been started
 static job *open_jobs;
-static stream *streams;
-static uint64_t tickets;
 static uint32_t calls;  // rises with each thing that there is to do
 static thread_local int last_status;  // what this thread was given, and what there is to say of it
 static thread_local char last_detail[detail_bytes];
@@ -208,28 +186,25 @@ static void run_job(job &j) {
 
 // ---- streams ----
 
-static stream **find_stream(uint64_t handle) {
-  stream **place = &streams;
-  while (*place && (*place)->handle != handle)
-    place = &(*place)->next;
-  return place;
-}
-
-static inline bool is_idle(const stream &s) { return !s.first && !s.running; }
-
-// Forget a stream that has nothing to do and nothing to tell.
-static void tidy_stream(uint64_t handle) {
-  stream **place = find_stream(handle), *s = *place;
-  if (s && is_idle(*s) && s->status == PODIUM_CPU_SUCCESS) {
-    *place = s->next;
-    free(s);
+// Take a record with an event out of a stream; with the lock.
+static void leave_event(stream &s, record *r) {
+  s.done = r->ticket;
+  if (!r->waits) {
+    pass_event(*r->place, r->turn, s.status, s.detail);
+    call_threads(pool_size);
   }
+  release_event(r->place);
+  free(r);
+  tidy_stream(s.handle);
+  pthread_cond_broadcast(&done);
 }
 
 // Run the first launch of a stream; called with the lock, and gives it up meanwhile.
 static void run_first(stream &s) {
   record *r = s.first;
   s.first = r->next;
+  if (r->place)
+    return leave_event(s, r);
   job j;
   prepare_job(j, &r->launch, r->parameters, *r->code);
   s.running = &j;
@@ -268,7 +243,7 @@ static void *serve(void *) {
       continue;
     }
     stream *s = streams;
-    while (s && (s->running || !s->first))
+    while (s && (s->running || !s->first || is_held(*s)))
       s = s->next;
     if (s) {
       run_first(*s);
@@ -284,6 +259,28 @@ static void *serve(void *) {
   return nullptr;
 }
 
+// Put a record at the end of a stream; with the lock. Tell whether there was memory for it.
+static bool append(uint64_t handle, record *r) {
+  if (!ensure_pool())
+    return false;
+  stream **place = find_stream(handle), *s = *place;
+  if (!s) {
+    s = *place = static_cast<stream *>(calloc(1, sizeof(stream)));
+    if (!s)
+      return false;
+    s->handle = handle;
+  }
+  r->next = nullptr;
+  s->newest = r->ticket = ++tickets;
+  if (s->first)
+    s->last->next = r;
+  else
+    s->first = r;
+  s->last = r;
+  call_threads(1);
+  return true;
+}
+
 static int enqueue(const podium_cpu_launch *launch, void *const *parameters, const kernel &code, const char *name) {
   size_t bytes = (sizeof(record) + 63) & ~size_t(63);
   const size_t addresses = bytes;
@@ -295,7 +292,7 @@ static int enqueue(const podium_cpu_launch *launch, void *const *parameters, con
   if (posix_memalign(reinterpret_cast<void **>(&memory), 64, bytes) != 0)
     return PODIUM_CPU_ERROR_OUT_OF_MEMORY;
   record *r = reinterpret_cast<record *>(memory);
-  r->next = nullptr;
+  r->place = nullptr;
   r->launch = *launch;
   r->code = &code;
   r->name = name;
@@ -307,27 +304,27 @@ static int enqueue(const podium_cpu_launch *launch, void *const *parameters, con
     value += (code.sizes[i] + 63) & ~size_t(63);
   }
   pthread_mutex_lock(&pool_lock);
-  stream **place = find_stream(launch->stream), *s = *place;
-  bool possible = ensure_pool();
-  if (possible && !s) {
-    s = *place = static_cast<stream *>(calloc(1, sizeof(stream)));
-    possible = s != nullptr;
-    if (s)
-      s->handle = launch->stream;
-  }
-  if (possible) {
-    s->newest = r->ticket = ++tickets;
-    if (s->first)
-      s->last->next = r;
-    else
-      s->first = r;
-    s->last = r;
-    call_threads(1);
-  }
+  const bool possible = append(launch->stream, r);
   pthread_mutex_unlock(&pool_lock);
   if (!possible)
     free(memory);
   return possible ? PODIUM_CPU_SUCCESS : PODIUM_CPU_ERROR_OUT_OF_MEMORY;
+}
+
+// Put an event into a stream, to be passed there or to be waited for; with the lock. Tell whether there was memory.
+static bool enqueue_event(uint64_t handle, event &e, bool waits) {
+  record *r = static_cast<record *>(calloc(1, sizeof(record)));
+  if (!r)
+    return false;
+  r->place = &e;
+  r->turn = e.recorded;
+  r->waits = waits;
+  if (!append(handle, r)) {
+    free(r);
+    return false;
+  }
+  ++e.references;
+  return true;
 }
 
 // In a forked child, whose only thread is this one, nothing runs and nothing waits.
@@ -340,6 +337,8 @@ static void renew_pool() {
 #endif
   pool_size = 0;
   open_jobs = nullptr;
+  for (stream *s = streams; s; s = s->next)
+    drop_records(*s);
   streams = nullptr;
   for (uint32_t i = 0; i < max_workers && workers[i]; ++i) {
     workers[i]->taken = workers[i] == own_worker;

@@ -94,8 +94,7 @@ PODIUM_CPU_EXPORT void podium_cpu_configure(uint32_t threads) {
   pthread_mutex_unlock(&pool_lock);
 }
 
-// Wait for a stream, or for all if `every`; return its first error since the last call, or that the time was up.
-PODIUM_CPU_EXPORT int podium_cpu_wait(uint64_t handle, int every, uint32_t milliseconds) {
+static timespec later_by(uint32_t milliseconds) {
   timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += milliseconds / 1000;
@@ -104,6 +103,12 @@ PODIUM_CPU_EXPORT int podium_cpu_wait(uint64_t handle, int every, uint32_t milli
     until.tv_nsec -= 1000000000;
     ++until.tv_sec;
   }
+  return until;
+}
+
+// Wait for a stream, or for all if `every`; return its first error since the last call, or that the time was up.
+PODIUM_CPU_EXPORT int podium_cpu_wait(uint64_t handle, int every, uint32_t milliseconds) {
+  const timespec until = later_by(milliseconds);
   int status = PODIUM_CPU_SUCCESS;
   last_detail[0] = 0;
   pthread_mutex_lock(&pool_lock);
@@ -146,14 +151,72 @@ PODIUM_CPU_EXPORT void podium_cpu_progress(uint64_t handle, uint64_t *newest, ui
 PODIUM_CPU_EXPORT void podium_cpu_abandon() {
   pthread_mutex_lock(&pool_lock);
   for (stream *s = streams; s; s = s->next) {
-    while (record *r = s->first) {
-      s->first = r->next;
-      free(r);
-    }
+    drop_records(*s);
     if (s->running)
       fail(*s->running, PODIUM_CPU_ERROR_INTERRUPTED, nullptr);
   }
   pthread_mutex_unlock(&pool_lock);
+}
+
+// Make an event, which has passed while it was not recorded; null if there is no memory.
+PODIUM_CPU_EXPORT void *podium_cpu_create_event() {
+  event *e = static_cast<event *>(calloc(1, sizeof(event)));
+  if (e)
+    e->references = 1;
+  return e;
+}
+
+PODIUM_CPU_EXPORT void podium_cpu_destroy_event(void *address) {
+  pthread_mutex_lock(&pool_lock);
+  release_event(static_cast<event *>(address));
+  pthread_mutex_unlock(&pool_lock);
+}
+
+// Put an event behind what is in a stream, or let a stream other than 0 wait for it.
+PODIUM_CPU_EXPORT int podium_cpu_place_event(void *address, uint64_t handle, int waits) {
+  event &e = *static_cast<event *>(address);
+  bool possible = true;
+  pthread_mutex_lock(&pool_lock);
+  if (waits) {
+    if (e.passed < e.recorded)
+      possible = enqueue_event(handle, e, true);
+  } else {
+    ++e.recorded;
+    stream *s = *find_stream(handle);
+    if (!s || is_idle(*s)) {
+      pass_event(e, e.recorded, s ? s->status : PODIUM_CPU_SUCCESS, s ? s->detail : nullptr);
+      call_threads(pool_size);
+      pthread_cond_broadcast(&done);
+    } else {
+      possible = enqueue_event(handle, e, false);
+    }
+  }
+  pthread_mutex_unlock(&pool_lock);
+  return possible ? PODIUM_CPU_SUCCESS : PODIUM_CPU_ERROR_OUT_OF_MEMORY;
+}
+
+// Wait until an event has passed; return what had gone wrong in its stream by then, or that the time was up.
+PODIUM_CPU_EXPORT int podium_cpu_wait_for_event(void *address, uint32_t milliseconds) {
+  event &e = *static_cast<event *>(address);
+  const timespec until = later_by(milliseconds);
+  last_detail[0] = 0;
+  pthread_mutex_lock(&pool_lock);
+  bool passed = e.passed >= e.recorded;
+  while (!passed && milliseconds && pthread_cond_timedwait(&done, &pool_lock, &until) != ETIMEDOUT)
+    passed = e.passed >= e.recorded;
+  const int status = passed ? e.status : PODIUM_CPU_NOT_READY;
+  if (passed && status)
+    memcpy(last_detail, e.detail, detail_bytes);
+  pthread_mutex_unlock(&pool_lock);
+  return last_status = status;
+}
+
+// When an event passed last, in nanoseconds of the system's monotonic clock.
+PODIUM_CPU_EXPORT uint64_t podium_cpu_event_time(void *address) {
+  pthread_mutex_lock(&pool_lock);
+  const uint64_t time = static_cast<event *>(address)->time;
+  pthread_mutex_unlock(&pool_lock);
+  return time;
 }
 
 // What more there is to say of a status, if it is the last one that this thread was given; else an empty text.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ __all__ = ["Arrays"]
 
 _TYPES = ("i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp16", "fp32", "fp64")
 _SHAPES: tuple[tuple[int, ...], ...] = ((), (1,), (7,), (0,), (3, 5), (2, 0, 4), (2, 3, 4, 5))
-_CPU = 1
+_CPU, _CUDA = 1, 2
 _NOWHERE = 15  # DLPack's number of a device that no backend of podium reaches
 
 _TOUCH = 'extern "C" __global__ void touch(int* x) { if (x) x[0] += 1; }'
@@ -113,6 +114,104 @@ class Arrays(Subject):
             pytest.skip(f"no host C compiler for the exporter: {error}")
         assert ["dltensor" in repr(each) for each in capsules] == [True, True]
         assert "dltensor_versioned" in repr(capsules[1])
+
+    def test_arrays_are_exported_by_the_cuda_array_interface(self, driver: Driver) -> None:
+        """An array in CUDA memory has ``__cuda_array_interface__``, and others have none that a library could find."""
+        for dtype, typestr in (("fp32", "<f4"), ("i64", "<i8"), ("u8", "|u1"), ("i1", "|b1")):
+            x = podium.empty((2, 3), dtype)
+            if x.__dlpack_device__()[0] != _CUDA:
+                assert not hasattr(x, "__cuda_array_interface__")
+                continue
+            interface = x.__cuda_array_interface__
+            assert (interface["shape"], interface["data"], interface["version"]) == ((2, 3), (x.ptr, False), 3)
+            assert interface["typestr"] == typestr and interface["strides"] is None and interface["stream"] is None
+            assert x.numpy().dtype.str == typestr
+
+    def test_arrays_are_made_of_arrays(self, driver: Driver) -> None:
+        """`asarray` and `copy_from` take arrays in every protocol, in memory of the device and of the host."""
+        import numpy
+
+        x, host = podium.asarray([[1, 2, 3], [4, 5, 6]]), numpy.array([[7, 8, 9], [10, 11, 12]], numpy.int32)
+        sources: list[Any] = [
+            x,
+            DlpackArray(x, x.ptr, (2, 3), "i32", x.__dlpack_device__()),
+            DlpackArray(x, x.ptr, (2, 3), "i32", x.__dlpack_device__(), old=True),
+        ]
+        if x.__dlpack_device__()[0] == _CUDA:
+            sources.append(SimpleNamespace(__cuda_array_interface__=x.__cuda_array_interface__))
+        for source in sources:
+            copied = podium.asarray(source)
+            assert copied.ptr != x.ptr and (copied.shape, copied.dtype) == ((2, 3), "i32")
+            assert copied.tolist() == x.tolist()
+        for source in (host, DlpackArray(host, host.ctypes.data, (2, 3), "i32", (_CPU, 0))):
+            assert podium.asarray(source).tolist() == host.tolist()
+            copied.copy_from(source)
+            assert copied.tolist() == host.tolist()
+        for source in sources:
+            copied.copy_from(source)
+            assert copied.tolist() == x.tolist()
+            copied.copy_from(host)
+        assert podium.asarray(host.T).tolist() == host.T.tolist()
+        with pytest.raises(ArgumentTypeError, match="does not reach"):
+            podium.asarray(DlpackArray(x, x.ptr, (2, 3), "i32", (_NOWHERE, 0)))
+        with pytest.raises(ArgumentValueError, match="contiguous"):
+            podium.asarray(DlpackArray(x, x.ptr, (3, 2), "i32", x.__dlpack_device__(), strides=(1, 3)))
+
+    @pytest.mark.needs("streams")
+    def test_copies_may_wait_for_one_stream_only(self, driver: Driver) -> None:
+        """With a stream, copies come after the work in that stream, and are done when the call returns."""
+        x, stream = podium.asarray([1, 2, 3]), podium.Stream()
+        x.copy_from([4, 5, 6], stream=stream)
+        assert x.tobytes(stream=stream) == struct.pack("=3i", 4, 5, 6)
+        assert x.numpy(stream=stream.handle).tolist() == [4, 5, 6]
+        y = podium.asarray([0, 0, 0])
+        y.copy_from(x, stream=stream)
+        assert y.tolist() == [4, 5, 6]
+
+    @pytest.mark.needs("pinned", "observes")
+    def test_pinned_arrays(self, driver: Driver, level: Level) -> None:
+        """Pinned memory is a buffer for the host and an argument for kernels, and copied from and to like any array."""
+        import numpy
+
+        x, kernel = podium.empty(2, "i32", pinned=True), self._touch()
+        view = numpy.asarray(x)
+        view[:] = [41, 7]
+        assert x.pinned and not podium.empty(2).pinned
+        assert view.__array_interface__["data"][0] == x.ptr and x.tolist() == [41, 7]
+        assert x.__dlpack_device__()[0] in self.driver_class.dlpack_devices
+        for given in (x, view):
+            kernel[1, 1](given)
+            podium.synchronize()
+            if self.capabilities.records:
+                assert self.last(driver).parameters == (struct.pack("=Q", x.ptr),)
+        if self.capabilities.executes:
+            assert view.tolist() == [43, 7]
+        device = podium.asarray(x)
+        assert device.tolist() == view.tolist() and not device.pinned
+        view[:] = [1, 2]
+        device.copy_from(x)
+        x.copy_from([5, 6])
+        assert (device.tolist(), view.tolist()) == ([1, 2], [5, 6])
+        x.copy_from(device)
+        assert view.tolist() == [1, 2]
+        for shape in ((), (0,), (2, 3)):
+            assert podium.empty(shape, "bf16", pinned=True).shape == shape
+        level.check(kernel)
+
+    def test_an_address_on_the_host_is_refused_while_debugging(self, driver: Driver) -> None:
+        """With debugging on, an address that the driver knows to be the host's, and out of reach, is refused."""
+        import numpy
+
+        x, kernel = numpy.zeros(64, numpy.int32), self._touch()
+        kernel[1, 1](None)
+        with podium.debugging():
+            kernel[1, 1](podium.asarray([1]).ptr)
+            known = driver.pointer_device(x.ctypes.data)
+            if known is None or known[0] in self.driver_class.dlpack_devices:
+                return
+            with pytest.raises(ArrayDeviceError) as caught:
+                kernel[1, 1](x.ctypes.data)
+            assert (caught.value.kind, caught.value.argument) == ("host", "x")
 
     def test_host_arrays_are_refused_where_kernels_do_not_reach_them(self, driver: Driver, level: Level) -> None:
         """A host array given to a device kernel is an error that says so.

@@ -7,10 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import pytest
@@ -60,14 +61,13 @@ class Subject:
     compile_target: ClassVar[str | None] = None
     """A target, such as mine:arch7:32, to compile for where the driver cannot run and so cannot name its own."""
 
+    attribute_values: ClassVar[Mapping[str, int | tuple[int, ...]]] = MappingProxyType({})
+    """A value for each launch attribute that can be tried on any launch; what is left out is not tried."""
+
     def recorded(self, driver: Driver) -> Sequence[RecordedLaunch]:
         """Return the launches that reached a driver that claims "records", oldest first."""
         launches: Sequence[RecordedLaunch] = driver.launches  # type: ignore[attr-defined]
         return launches
-
-    def other_stream(self, driver: Driver) -> int:
-        """Return a stream that is not the default one, from a driver that claims "streams"."""
-        raise NotImplementedError("a driver that claims streams must say how to get one")
 
     # ---- fixtures ----
 
