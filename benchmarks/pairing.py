@@ -67,12 +67,14 @@ class Times:
         }
 
 
-def take_turns(ways: Mapping[str, Way], effort: Effort, loops: Mapping[str, int] | None = None) -> Times:
+def take_turns(
+    ways: Mapping[str, Way], effort: Effort, loops: Mapping[str, int] | None = None, settle: Way | None = None
+) -> Times:
     """Time each way once a round, each round beginning with another.
 
     Before each sample the way is called once untimed, so that none begins with what another left in the caches, or
     with threads of another that have not gone to sleep. `loops` says how often a way does its work in one call, if
-    more than once.
+    more than once. `settle` is called before each sample, such as to wait for a device.
     """
     calls = {name: _calls_in(way, effort.sample_s) for name, way in ways.items()}
     samples: dict[str, list[float]] = {name: [] for name in ways}
@@ -83,14 +85,16 @@ def take_turns(ways: Mapping[str, Way], effort: Effort, loops: Mapping[str, int]
             break
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            samples[name].append(_sample(ways[name], calls[name]))
+            samples[name].append(_sample(ways[name], calls[name], settle))
     for name, count in (loops or {}).items():
         samples[name] = [seconds / count for seconds in samples[name]]
     return Times(samples)
 
 
-def _sample(way: Way, calls: int) -> float:
+def _sample(way: Way, calls: int, settle: Way | None) -> float:
     way()
+    if settle is not None:
+        settle()
     start = time.perf_counter()
     for _ in range(calls):
         way()

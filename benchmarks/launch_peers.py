@@ -1,0 +1,200 @@
+"""The same launch through other libraries: functions without arguments, by name, of each library that is there."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import podium
+
+__all__ = ["PEERS", "Arguments"]
+
+Launches = Mapping[str, Callable[[], object]]
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Three tensors of torch, an int, and torch's current stream."""
+
+    tensors: tuple[Any, Any, Any]
+    n: int
+    stream: int
+
+    @staticmethod
+    def of_torch() -> Arguments:
+        """Make them, with values that are not zero."""
+        import torch
+
+        tensors = (torch.rand(1024, device="cuda"), torch.rand(1024, device="cuda"), torch.empty(1024, device="cuda"))
+        return Arguments(tensors, 1024, torch.cuda.current_stream().cuda_stream)
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """The addresses of the tensors."""
+        return tuple(tensor.data_ptr() for tensor in self.tensors)
+
+    def of_libraries(self) -> dict[str, tuple[Any, ...]]:
+        """Give arrays of the same size from each library that is there."""
+        arrays: dict[str, tuple[Any, ...]] = {
+            "podium": tuple(podium.asarray([1.0] * 1024) for _ in range(3)),
+            "an object with __dlpack__ only": tuple(map(OnlyDlpack, self.tensors)),
+            "an object with __cuda_array_interface__ only": tuple(map(OnlyInterface, self.tensors)),
+        }
+        try:
+            import cupy
+
+            arrays["CuPy"] = tuple(cupy.ones(1024, dtype="float32") for _ in range(3))
+        except ImportError:
+            pass
+        try:
+            import jax
+
+            arrays["JAX"] = tuple(jax.numpy.ones(1024) for _ in range(3))
+        except ImportError:
+            pass
+        try:
+            from numba import cuda
+
+            arrays["numba"] = tuple(cuda.as_cuda_array(tensor) for tensor in self.tensors)
+        except ImportError:
+            pass
+        return arrays
+
+
+class OnlyDlpack:
+    """An array that speaks ``__dlpack__`` and nothing else."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.tensor.__dlpack__(**keywords)
+
+    def __dlpack_device__(self) -> Any:
+        return self.tensor.__dlpack_device__()
+
+
+class OnlyInterface:
+    """An array that speaks ``__cuda_array_interface__`` and nothing else."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return self.tensor.__cuda_array_interface__
+
+
+def cuda_bindings(sources: Path, arguments: Arguments, block: int) -> Launches:
+    """Launch with the driver's own call, through cuda-python."""
+    from cuda.bindings import driver
+
+    kernel = podium.kernel(sources / "kernels.cu", "add")  # who drops it unloads its code
+    function = driver.CUfunction(kernel.function)
+    values = (*arguments.addresses, arguments.n)
+    types = (ctypes.c_void_p,) * 3 + (ctypes.c_int,)
+    stream = arguments.stream
+    return {
+        "cuda.bindings cuLaunchKernel": lambda kernel=kernel: driver.cuLaunchKernel(
+            function, 1, 1, 1, block, 1, 1, 0, stream, (values, types), 0
+        )
+    }
+
+
+def cuda_core(sources: Path, arguments: Arguments, block: int) -> Launches:
+    """Launch with cuda.core: the configuration made before, and made each time as podium's users say it each time."""
+    import numpy
+    from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    arch = "".join(map(str, device.compute_capability))
+    options = ProgramOptions(arch=f"sm_{arch}")
+    program = Program((sources / "kernels.cu").read_text(), code_type="c++", options=options)
+    kernel = program.compile("cubin", name_expressions=("add",)).get_kernel("add")
+    config, pointers, count = LaunchConfig(grid=1, block=block), arguments.addresses, numpy.int32(arguments.n)
+    a, b, c = arguments.tensors
+    n = arguments.n
+    return {
+        "cuda.core, configuration made before, addresses": lambda: launch(stream, config, kernel, *pointers, count),
+        "cuda.core, configuration each time, data_ptr()": lambda: launch(
+            stream,
+            LaunchConfig(grid=1, block=block),
+            kernel,
+            a.data_ptr(),
+            b.data_ptr(),
+            c.data_ptr(),
+            numpy.int32(n),
+        ),
+    }
+
+
+def cupy(sources: Path, arguments: Arguments, block: int) -> Launches:
+    """Launch with CuPy, with arrays of its own."""
+    import cupy
+
+    kernel = cupy.RawKernel((sources / "kernels.cu").read_text(), "add")
+    arrays = tuple(cupy.ones(1024, dtype="float32") for _ in range(3))
+    count = cupy.int32(arguments.n)
+    return {"CuPy RawKernel": lambda: kernel((1,), (block,), (*arrays, count))}
+
+
+def triton(sources: Path, arguments: Arguments, block: int) -> Launches:
+    """Launch with Triton: as users write it, and what is left of it when the compiled kernel is kept."""
+    sys.path.insert(0, str(sources))
+    try:
+        from triton_kernels import add
+    finally:
+        sys.path.remove(str(sources))
+    a, b, c = arguments.tensors
+    n, stream = arguments.n, arguments.stream
+    compiled = add[(1,)](a, b, c, n)
+    run, function, metadata = compiled.run, compiled.function, compiled.packed_metadata
+    return {
+        "Triton kernel[grid]": lambda: add[(1,)](a, b, c, n),
+        "Triton CompiledKernel.run": lambda: run(1, 1, 1, stream, function, metadata, None, None, None, a, b, c, n),
+    }
+
+
+def torch(sources: Path, arguments: Arguments, block: int) -> Launches:
+    """Launch with torch's own compiler of kernels, and an operation of torch's for scale."""
+    import torch
+
+    a, b, c = arguments.tensors
+    n = arguments.n
+    kernel = torch.cuda._compile_kernel((sources / "kernels.cu").read_text(), "add")
+    return {
+        "torch.cuda._compile_kernel": lambda: kernel((1, 1, 1), (block, 1, 1), (a, b, c, n)),
+        "torch.add(out=), for scale": lambda: torch.add(a, b, out=c),
+    }
+
+
+def numba(sources: Path, arguments: Arguments, block: int) -> Launches:
+    """Launch with numba-cuda, with arrays of its own, a kernel written in Python."""
+    from numba import cuda
+
+    @cuda.jit
+    def add(a, b, c, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        i = cuda.grid(1)
+        if i < n:
+            c[i] = a[i] + b[i]
+
+    arrays = tuple(cuda.to_device([1.0] * 1024) for _ in range(3))
+    bound = add[1, block]
+    n = arguments.n
+    return {"numba-cuda, bound": lambda: bound(*arrays, n)}
+
+
+PEERS: Mapping[str, Callable[[Path, Arguments, int], Launches]] = {
+    "cuda.bindings": cuda_bindings,
+    "cuda.core": cuda_core,
+    "CuPy": cupy,
+    "Triton": triton,
+    "torch": torch,
+    "numba-cuda": numba,
+}
