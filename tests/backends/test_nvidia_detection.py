@@ -149,6 +149,8 @@ def test_a_container_without_the_library_is_told_of_its_runtime(healthy: Machine
     """The devices may be there without the driver library, if the runtime does not bring it or was told not to."""
     shutil.rmtree(healthy.root / "usr")
     healthy.put("run/.containerenv")
+    says(healthy.reason(), "not /dev/nvidia-uvm, which CUDA needs as well", "--device /dev/nvidia-uvm", "--gpus all")
+    healthy.put("dev/nvidia-uvm")
     says(healthy.reason(), "libcuda.so.1 was not found", "The container's runtime brings it in", "--gpus all")
     says(healthy.reason(NVIDIA_DRIVER_CAPABILITIES="utility,video"), "add compute to the variable")
     says(healthy.reason(NVIDIA_DRIVER_CAPABILITIES="utility,compute"), "The container's runtime brings it in")

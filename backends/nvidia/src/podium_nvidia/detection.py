@@ -108,6 +108,11 @@ def _node_reason(system: System) -> str | None:
             f"{' and '.join(nodes)} may not be read and written by this user. The owner is {system.owner(nodes[0])}: "
             f"become a member of that group, or ask for access"
         )
+    if system.is_container and not (system.has_memory_node or system.is_tegra or system.makes_nodes):
+        return (
+            f"this container has {nodes[0]} and not /dev/nvidia-uvm, which CUDA needs as well: pass it on, too, with "
+            f"--device /dev/nvidia-uvm. {_CONTAINER}"
+        )
     return None
 
 

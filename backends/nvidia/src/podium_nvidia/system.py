@@ -32,6 +32,11 @@ class System:
         return self._exists("dev/nvidiactl")
 
     @property
+    def has_memory_node(self) -> bool:
+        """Whether the node of the driver's memory manager is there, /dev/nvidia-uvm."""
+        return self._exists("dev/nvidia-uvm")
+
+    @property
     def is_wsl(self) -> bool:
         """Whether this is Windows' subsystem for Linux with a GPU of any vendor: it has one node for all."""
         return self._exists("dev/dxg")
@@ -75,11 +80,12 @@ class System:
 
     @property
     def makes_nodes(self) -> bool:
-        """Whether the first use of the driver loads it and makes its nodes: a program that runs as root does so."""
+        """Whether the first use of the driver loads it and makes its nodes: a program does so that runs as root."""
         try:
-            return bool(os.stat(os.path.join(self.root, "usr/bin/nvidia-modprobe")).st_mode & 0o4000)
+            mode = os.stat(os.path.join(self.root, "usr/bin/nvidia-modprobe")).st_mode
         except OSError:
             return False
+        return bool(mode & 0o4000) or os.geteuid() == 0
 
     def refusal(self, node: str) -> OSError | None:
         """Open a node as the driver library will, and close it; return the error if that fails.
