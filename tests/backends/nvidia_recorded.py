@@ -65,3 +65,46 @@ def shape(launch: Launch) -> tuple[Any, ...]:
         launch.captured,
         launch.stale,
     )
+
+
+VARIABLES = """
+__device__ int counter; __managed__ float bias[4];
+extern "C" __global__ void count(int *x) { *x = counter++; }
+"""
+
+
+def everything() -> None:
+    """Use all that podium asks the driver for, once, on one device, and give it back."""
+    kernel = kernels()["saxpy"]
+    x, y = podium.empty(64, "fp32"), podium.asarray([1.0] * 64)
+    other = podium.empty(64, "fp32", pinned=True)
+    kernel[2, 32](y, x, 2.0, 64)
+    stream = podium.Stream(priority=-1)
+    kernel[podium.LaunchConfig(4, 32, cluster=2, cooperative=True)](y, x, 2.0, 64, stream=stream)
+    kernel[podium.LaunchConfig(4, 32, attributes={"priority": -1})](y, x, 2.0, 64, stream=stream)
+    start = stream.record()
+    end = stream.record()
+    stream.wait(start)
+    assert end.done
+    end.synchronize()
+    assert start.elapsed(end) >= 0
+    stream.synchronize()
+    with podium.use("nvidia") as driver:
+        for alignment in (256, 1024):
+            buffer = driver.allocate(100, alignment, 0, stream.handle)
+            assert buffer.ptr % alignment == 0
+            del buffer
+        assert driver.pointer_device(x.ptr) == (2, 0) and driver.pointer_device(id(x)) == (1, 0)
+        assert driver.pointer_device(other.ptr)[0] == 3
+    kernel.occupancy(4, 32)
+    kernel.occupancy(4, 32, cluster=2)
+    kernel.suggested_block()
+    assert kernel.attributes()["registers"] > 0
+    module = podium.module(VARIABLES)
+    counter = module.variable("counter")
+    counter.copy_from(5)
+    assert counter.tolist() == 5
+    module.variable("bias").tolist()
+    module["count"][1, 1](y.ptr)
+    module.unload()
+    podium.synchronize()

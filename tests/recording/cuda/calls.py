@@ -351,7 +351,7 @@ def streams(c: Answers) -> None:
 def foreign_contexts(c: Answers) -> None:
     d = c.driver
     c.context()
-    library, code = c.library()
+    library, _ = c.library()
     kernel = d.cuLibraryGetKernel(library, b"nothing")[1]
     function = d.cuKernelGetFunction(kernel)[1]
     stream, event = d.cuStreamCreate(1)[1], d.cuEventCreate(0)[1]

@@ -107,7 +107,7 @@ def find(root: str = "/") -> Copy:
             found = _search(root, named, attempts)
         finally:
             _tried = tuple(attempts)
-        if root == "/":
+        if root == "/" and found.version:  # one that could not say its version is asked again
             _found = named, found
         return found
 

@@ -25,6 +25,7 @@ __all__ = [
     "NOT_READY",
     "NO_BINARY",
     "OUT_OF_MEMORY",
+    "STICKY",
     "SUCCESS",
     "UNSUPPORTED_PTX_VERSION",
     "cuda_version",
@@ -41,7 +42,7 @@ INVALID_SOURCE, NOT_FOUND, NOT_READY = 300, 500, 600
 ALREADY_ENABLED, CONTEXT_IS_DESTROYED, CAPTURE_IMPLICIT = 704, 709, 906
 
 # After one of these the context answers every call with the same status.
-_STICKY = frozenset({214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721})
+STICKY = frozenset({214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721})
 _LOST = (
     "the device's context and all memory in it are lost to this process, and every later call says the same; start a "
     "new process, with PODIUM_DEBUG=1 to be told which launch it was"
@@ -68,7 +69,7 @@ def describe(status: int) -> tuple[str, str]:
     library = libcuda.library()
     name = _ask(library.cuGetErrorName, status) or f"CUDA_ERROR_{status}"
     text = _ask(library.cuGetErrorString, status) or "a status that this driver has no text for"
-    advice = _LOST if status in _STICKY else _ADVICE.get(status)
+    advice = _LOST if status in STICKY else _ADVICE.get(status)
     return name, f"{text}; {advice}" if advice else text
 
 

@@ -9,7 +9,7 @@ from podium.errors import PodiumError
 
 from podium_nvidia import context
 from podium_nvidia.api import driver
-from podium_nvidia.status import CAPTURE_IMPLICIT, launch_error
+from podium_nvidia.status import CAPTURE_IMPLICIT, STICKY, launch_error
 
 __all__ = [
     "capturing",
@@ -35,6 +35,8 @@ def capturing(device: int, stream: int) -> bool:
         status = driver().cuStreamIsCapturing(stream, ctypes.byref(state))
     if status == CAPTURE_IMPLICIT:  # the legacy stream, while a stream that waits for it is captured
         return True
+    if status in STICKY:  # an earlier launch has failed: whoever waits for it next is told, and names it
+        return False
     if status:
         raise launch_error(status, f"asking for the state of stream {stream:#x}", device)
     return state.value != 0
