@@ -83,9 +83,6 @@ def test_clusters_that_cannot_be(gpu: NvidiaDriver, kernels: podium.Module) -> N
         kernels["cluster_shape"][LaunchConfig(9, 32, cluster=2)](out)
     with pytest.raises(OutOfResourcesError, match="blocks in a cluster is 17"):
         kernels["cluster_shape"][LaunchConfig(17, 32, cluster=17)](out)
-    most = gpu.devices()[0].max_shared
-    with pytest.raises(OutOfResourcesError, match="no place for a cluster"):
-        kernels["fill_shared"][LaunchConfig(16, 1024, cluster=16, shared=most)](out, 1)
     kernels["fixed_cluster"][4, 32](out)
     assert out.tolist()[:4] == [2] * 4
     with pytest.raises(LaunchConfigError, match=r"compiled for clusters of \(2, 1, 1\)"):

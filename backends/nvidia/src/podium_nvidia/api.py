@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import cache
 from typing import Any
 
 from podium.backend import ForkSafeLock
@@ -142,6 +143,7 @@ def check(status: int, what: str) -> None:
         raise BackendError(f"{what}: {name}: {text} (status {status}; driver {driver_version()})")
 
 
+@cache
 def address(name: str) -> int:
     """Return the address of a function of the driver, given without a version in its name; 0 if there is none."""
     library = libcuda.library()

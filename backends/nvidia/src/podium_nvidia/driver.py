@@ -53,6 +53,7 @@ class NvidiaDriver(Driver):
         None stands for the variable PODIUM_NVIDIA_STREAM. Raises ValueError for another name, `SettingError` if it is
         the variable's, or if PODIUM_NVIDIA_NVTX asks for ranges and the package nvtx is missing.
         """
+        self._devices: tuple[Device, ...] | None = None
         self._default_stream = default_stream_handle(default_stream)
         if self._default_stream == PER_THREAD:
             self.launcher_cls = PerThreadLauncher  # type: ignore[misc]  # for this instance
@@ -72,9 +73,11 @@ class NvidiaDriver(Driver):
 
     def devices(self) -> Sequence[Device]:
         """Return the devices that CUDA_VISIBLE_DEVICES leaves, in its order."""
-        from podium_nvidia.device import devices
+        if self._devices is None:
+            from podium_nvidia.device import devices
 
-        return devices()
+            self._devices = tuple(devices())
+        return self._devices
 
     def default_target(self) -> Target:
         """Return the target for the device that is current, or else the first."""

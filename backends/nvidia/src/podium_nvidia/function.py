@@ -15,7 +15,7 @@ from podium.backend import ForkSafeLock, Function, ObjectCode
 from podium.errors import LoadError, PodiumError
 
 from podium_nvidia import context
-from podium_nvidia.api import check, driver, has
+from podium_nvidia.api import driver, has
 from podium_nvidia.device import Attribute, attribute
 from podium_nvidia.load_error import load_error
 from podium_nvidia.status import INVALID_VALUE, NOT_FOUND
@@ -165,13 +165,16 @@ def _kernel(loaded: _Loaded, code: ObjectCode, name: str) -> Function:
         known = _names(loaded) if status == NOT_FOUND else ""
         raise load_error(status, known, code, name, device)
     handle = place.value or 0
-    _compare_parameters(loaded, handle, code, name)
-    known_attributes = _raise_limits(loaded, handle, name)
     if loaded.is_library:
         # now, rather than in the first launch, which may be in a capture or in a hurry
         status = functions.cuKernelGetFunction(ctypes.byref(ctypes.c_void_p()), handle)
         if status:
             raise load_error(status, "", code, name, device)
+    try:
+        _compare_parameters(loaded, handle, code, name)
+        known_attributes = _raise_limits(loaded, handle)
+    except _StatusError as error:
+        raise load_error(error.status, "", code, name, device) from None
     with _lock:
         loaded.functions.append(handle)
         _of_function[handle] = loaded
@@ -204,7 +207,19 @@ def _release(loaded: _Loaded) -> None:
 # ---- limits ----
 
 
-def _raise_limits(loaded: _Loaded, handle: int, name: str) -> dict[str, int]:
+class _StatusError(Exception):
+    """A status other than success, on its way to where the error is made."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+def _check(status: int) -> None:
+    if status:
+        raise _StatusError(status)
+
+
+def _raise_limits(loaded: _Loaded, handle: int) -> dict[str, int]:
     """Opt in to all that the device has, and return what is known of the kernel."""
     device = loaded.device
     found = {key: _get(loaded, handle, number) for key, number in _ATTRIBUTES.items()}
@@ -212,10 +227,10 @@ def _raise_limits(loaded: _Loaded, handle: int, name: str) -> dict[str, int]:
     present = _get(loaded, handle, _MAX_DYNAMIC_SHARED)
     if most - found["shared"] > present:
         present = most - found["shared"]
-        _set(loaded, handle, _MAX_DYNAMIC_SHARED, present, name)
+        _set(loaded, handle, _MAX_DYNAMIC_SHARED, present)
     found["max_dynamic_shared"] = present
     if attribute(device, Attribute.CLUSTER_LAUNCH):
-        _set(loaded, handle, _NON_PORTABLE_CLUSTER, 1, name)
+        _set(loaded, handle, _NON_PORTABLE_CLUSTER, 1)
         required = {key: _get(loaded, handle, number) for key, number in _CLUSTER_ATTRIBUTES.items()}
         if any(required.values()):
             found |= required
@@ -228,16 +243,16 @@ def _get(loaded: _Loaded, handle: int, number: int) -> int:
         status = driver().cuKernelGetAttribute(ctypes.byref(value), number, handle, loaded.device)
     else:
         status = driver().cuFuncGetAttribute(ctypes.byref(value), number, handle)
-    check(status, f"attribute {number} of a kernel")
+    _check(status)
     return value.value
 
 
-def _set(loaded: _Loaded, handle: int, number: int, value: int, name: str) -> None:
+def _set(loaded: _Loaded, handle: int, number: int, value: int) -> None:
     if loaded.is_library:
         status = driver().cuKernelSetAttribute(number, value, handle, loaded.device)
     else:
         status = driver().cuFuncSetAttribute(handle, number, value)
-    check(status, f"{name}: setting attribute {number} to {value}")
+    _check(status)
 
 
 # ---- parameters ----
@@ -254,7 +269,7 @@ def _compare_parameters(loaded: _Loaded, handle: int, code: ObjectCode, name: st
     for which in ("global", "profile"):
         if code.metadata.get(f"{which}_scratch_size") is not None:
             wanted.append((f"the pointer to {which} scratch memory", 8))
-    found = list(_parameter_sizes(loaded, handle, name))
+    found = list(_parameter_sizes(loaded, handle))
     for index, (what, size) in enumerate(wanted):
         if index >= len(found):
             problem = f"the binary has {len(found)} parameters and the signature {len(wanted)}; {what} is too many"
@@ -272,7 +287,7 @@ def _compare_parameters(loaded: _Loaded, handle: int, code: ObjectCode, name: st
         )
 
 
-def _parameter_sizes(loaded: _Loaded, handle: int, name: str) -> Iterator[int]:
+def _parameter_sizes(loaded: _Loaded, handle: int) -> Iterator[int]:
     functions = driver()
     ask = functions.cuKernelGetParamInfo if loaded.is_library else functions.cuFuncGetParamInfo
     offset, size = ctypes.c_size_t(), ctypes.c_size_t()
@@ -281,6 +296,6 @@ def _parameter_sizes(loaded: _Loaded, handle: int, name: str) -> Iterator[int]:
         status = ask(handle, index, ctypes.byref(offset), ctypes.byref(size))
         if status == INVALID_VALUE:  # there is none of this number
             return
-        check(status, f"{name}: parameter {index} of the binary")
+        _check(status)
         yield size.value
         index += 1

@@ -50,7 +50,7 @@ def _launch(cuda: Any, function: int, config: LaunchConfig, stream: int, paramet
         (status,) = cuda.cuLaunchKernel(
             handle, *config.grid, *config.block, config.shared, cuda.CUstream(stream), ctypes.addressof(addresses), 0
         )
-    if status == 0:
+    if status == 0 and stream:  # the legacy stream is never captured
         state = ctypes.c_int()
         if driver().cuStreamIsCapturing(stream, ctypes.byref(state)) == 0 and state.value:
             mark_captured(function)

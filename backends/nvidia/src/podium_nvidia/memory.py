@@ -14,12 +14,13 @@ from podium.errors import OutOfResourcesError, PodiumError
 from podium_nvidia import context
 from podium_nvidia.api import check, driver
 from podium_nvidia.device import Attribute, attribute
-from podium_nvidia.status import INVALID_CONTEXT, OUT_OF_MEMORY, launch_error
+from podium_nvidia.status import INVALID_CONTEXT, INVALID_VALUE, OUT_OF_MEMORY, launch_error
 
 __all__ = ["DeviceBuffer", "PinnedBuffer", "copy", "pointer_device"]
 
 # What the driver's own allocations are aligned to.
 _DEVICE_ALIGNMENT, _HOST_ALIGNMENT = 256, 4096
+_MORE_THAN_ANY = 1 << 47  # bytes; some drivers call such a size invalid
 _PORTABLE_AND_MAPPED = 1 | 2  # CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP
 
 # CUpointer_attribute, CUmemorytype and the device types of DLPack
@@ -61,7 +62,7 @@ class _Buffer:
         raise NotImplementedError
 
     def _checked(self, status: int, place: Any) -> int:
-        if status == OUT_OF_MEMORY:
+        if status == OUT_OF_MEMORY or (status == INVALID_VALUE and self.size >= _MORE_THAN_ANY):
             raise OutOfResourcesError("allocate", "memory in bytes", self.size, _free_bytes(), "free some")
         if status:
             raise launch_error(status, f"allocating {self.size} bytes", self.device)

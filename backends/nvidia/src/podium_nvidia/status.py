@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from functools import cache
 from pathlib import Path
 
 from podium.errors import LaunchError
@@ -95,6 +96,7 @@ def launch_error(status: int, what: str, device: int) -> LaunchError:
     )
 
 
+@cache
 def cuda_version() -> int:
     """Return the CUDA version that the driver speaks, such as 13000; 0 if it does not tell."""
     version = ctypes.c_int()
