@@ -101,7 +101,7 @@ extern "C" __global__ void through_scratch(int* out, int* scratch, int* profile)
     out[blockIdx.x] = sum + (profile != nullptr);
 }
 
-extern "C" __global__ void wild(int* x) { x[threadIdx.x] = 1; }
+extern "C" __global__ void wild(int* x, long long far) { x[threadIdx.x + far] = 1; }
 
 extern "C" __global__ void wait_for(volatile int* flag, int* out) {
     while (*flag == 0) {}

@@ -139,9 +139,11 @@ def test_a_dependent_launch_begins_early(gpu: NvidiaDriver, kernels: podium.Modu
     needs(gpu, 90, "dependent launch")
     first, second = kernels["first"], kernels["second"]
     stream = gpu.create_stream(0, 0)
+    for kernel in (first, second):
+        kernel.load()  # which takes longer than the first waits
     for dependent in (True, False, True):
         flags = podium.asarray([0, 7, 7])
-        first[1, 1].slow(flags, stream=stream)
+        first[1, 1](flags, stream=stream)
         second[LaunchConfig(1, 1, dependent=dependent)](flags, stream=stream)
         podium.synchronize(stream=stream)
         assert flags.tolist() == [1, int(dependent), int(dependent)]
@@ -254,7 +256,7 @@ x = podium.asarray([1] * 32)
 for _ in range(3):
     add[1, 32](x, 1)
 try:
-    wild[2, 32](8)
+    wild[2, 32](x, 1 << 40)
     add[1, 32](x, 1)
     podium.synchronize()
 except podium.errors.LaunchError as error:

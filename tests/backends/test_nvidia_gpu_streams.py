@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import resource
 import threading
 from collections.abc import Callable
@@ -432,5 +433,7 @@ def test_nothing_leaks(gpu: NvidiaDriver, level: str) -> None:
     for _ in range(5):
         work(20_000)
     after, grown = checked(cuda.cuMemGetInfo())[0], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert before - after <= 4 << 20
     assert grown - resident <= 16 << 10  # KiB
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        pytest.skip("other processes use the device, and its free memory tells nothing of this one's")
+    assert before - after <= 4 << 20

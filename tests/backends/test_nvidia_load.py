@@ -120,9 +120,14 @@ def test_each_failure_says_which_side_to_change(recording: Recording, status: in
 def test_damaged_code_and_names_that_are_not_there(recording: Recording) -> None:
     """LIF-05: bytes that are no code are refused, and a name that the binary lacks is answered with those it has."""
     code = compiled()
-    for data in (b"", b"broken", code.code[: len(code.code) // 2], bytes(len(code.code))):
+    for data in (b"", b"broken", code.code[:4], code.code[:63], bytes(len(code.code))):
         with pytest.raises(LoadError, match="plain"):
             driver().load(replace(code, code=data), "plain", 0)
+    calls = recording.calls()["cuLibraryLoadData"]
+    for length in range(4, len(code.code) - 8, 97):  # a real driver reads beyond the end
+        with pytest.raises(LoadError, match="cut short"):
+            driver().load(replace(code, code=code.code[:length]), "plain", 0)
+    assert recording.calls()["cuLibraryLoadData"] == calls
     with pytest.raises(LoadError, match=r"no symbol 'lost'[\s\S]*The binary has: plain"):
         driver().load(replace(code, symbols={"plain": "lost"}), "plain", 0)
     assert recording.counters()["libraries"] == 0

@@ -15,7 +15,7 @@ from podium.backend import ForkSafeLock
 from podium_nvidia.api import check, driver, uninitialised
 from podium_nvidia.status import CONTEXT_IS_DESTROYED, INVALID_CONTEXT, NOT_INITIALIZED, launch_error
 
-__all__ = ["current", "current_device", "current_primary", "for_launch", "primary", "relaxed", "some"]
+__all__ = ["current", "current_device", "current_primary", "primary", "relaxed", "some"]
 
 _NONE = (INVALID_CONTEXT, CONTEXT_IS_DESTROYED)
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
@@ -68,19 +68,6 @@ def current_primary(device: int) -> Iterator[None]:
         yield
     finally:
         check(functions.cuCtxPopCurrent(ctypes.byref(ctypes.c_void_p())), f"device {device}")
-
-
-@contextmanager
-def for_launch(device: int) -> Iterator[None]:
-    """Have a context of the device current, as `current` does; a thread that had none keeps the primary one.
-
-    So it is in generated launches, which then find it there: the next one asks for the device, and no more.
-    """
-    functions = driver()
-    if current_device() is None:
-        check(functions.cuCtxSetCurrent(primary(device)), f"device {device}")
-    with current(device):
-        yield
 
 
 @contextmanager

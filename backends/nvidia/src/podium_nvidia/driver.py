@@ -5,7 +5,7 @@ The modules are imported when they are first needed: choosing a driver must cost
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from podium.backend import (
@@ -54,6 +54,7 @@ class NvidiaDriver(Driver):
         the variable's, or if PODIUM_NVIDIA_NVTX asks for ranges and the package nvtx is missing.
         """
         self._devices: tuple[Device, ...] | None = None
+        self._launch: Callable[[int, LaunchConfig, int, int, Parameters], int] | None = None
         self._default_stream = default_stream_handle(default_stream)
         if self._default_stream == PER_THREAD:
             self.launcher_cls = PerThreadLauncher  # type: ignore[misc]  # for this instance
@@ -174,9 +175,11 @@ class NvidiaDriver(Driver):
 
     def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         """Launch by cuda-python; return the status."""
-        from podium_nvidia.launch import launch
+        if self._launch is None:
+            from podium_nvidia.launch import launch
 
-        return launch(function, config, device, stream, parameters)
+            self._launch = launch
+        return self._launch(function, config, device, stream, parameters)
 
     def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
         """Compute how many blocks of a launch run at once."""

@@ -48,7 +48,7 @@ def wait_event(device: int, stream: int, event: int) -> int:
 
 def event_done(event: int, device: int) -> bool:
     """Tell whether the work before an event has ended. Raises `LaunchError` if it failed."""
-    with context.current(device):
+    with context.current(device), context.relaxed():
         status = driver().cuEventQuery(event)
     if status not in (0, NOT_READY):
         raise launch_error(status, "asking for an event", device)
@@ -57,7 +57,7 @@ def event_done(event: int, device: int) -> bool:
 
 def synchronize_event(event: int, device: int) -> int:
     """Wait for the work before an event; return the status."""
-    with context.current(device):
+    with context.current(device), context.relaxed():
         status: int = driver().cuEventSynchronize(event)
     return status
 

@@ -17,6 +17,7 @@ from podium.errors import LoadError, PodiumError
 from podium_nvidia import context
 from podium_nvidia.api import driver, has
 from podium_nvidia.device import Attribute, attribute
+from podium_nvidia.image import is_whole
 from podium_nvidia.load_error import load_error
 from podium_nvidia.status import INVALID_VALUE, NOT_FOUND
 
@@ -69,6 +70,8 @@ def load(code: ObjectCode, name: str, device: int) -> Function:
             kernel=name,
             backend="nvidia",
         )
+    if not is_whole(code.code):
+        raise LoadError(f"{name}: the {code.format} is cut short; compile it again", kernel=name, backend="nvidia")
     is_library = uses_libraries()
     with _place(device, is_library), context.relaxed():
         handle = _load_data(code, name, device, is_library)

@@ -4,57 +4,94 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import cache
+from struct import Struct
 from typing import Any
 
 from podium.backend import LaunchConfig, Parameters
 
 from podium_nvidia import context
-from podium_nvidia.api import bindings, driver
+from podium_nvidia.api import bindings
 from podium_nvidia.attributes import launch_attributes
 from podium_nvidia.function import mark_captured, uses_libraries
 
 __all__ = ["launch"]
 
-# cuda-python takes stream 0 for the per-thread one if this is set; the handle 1 is the legacy stream in any case.
-_PER_THREAD_ZERO = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"
-_LEGACY = 1
+_NO_CLUSTER = (1, 1, 1)
+_LEGACY = 1  # a handle of the legacy stream that is not 0
 _VALUE_BYTES = 64  # of CUlaunchAttributeValue
 
 
 def launch(function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
-    """Launch in the device's context that is current, or else in its primary one; return the status."""
-    cuda = bindings()
-    if uses_libraries():
-        with context.for_launch(device):
-            return _launch(cuda, function, config, stream, parameters)
-    with context.current_primary(device):  # the kernel belongs to it
+    """Launch in the device's context that is current, or else in its primary one; return the status.
+
+    A thread that had no context keeps the primary one, as it does in generated launches: the next launch finds it.
+    """
+    cuda = _cuda()
+    status, current = cuda.cuCtxGetDevice()
+    if status == 0 and int(current) == device and _are_free():
+        return _launch(cuda, function, config, stream, parameters)
+    if status != 0 and context.current_device() is None:
+        (status,) = cuda.cuCtxSetCurrent(cuda.CUcontext(context.primary(device)))
+        if status != 0:
+            return int(status)
+    with context.current(device) if _are_free() else context.current_primary(device):
         return _launch(cuda, function, config, stream, parameters)
 
 
+@cache
+def _cuda() -> Any:
+    return bindings()
+
+
+@cache
+def _are_free() -> bool:
+    """Tell whether kernels can be launched in any context of their device; those of old drivers cannot."""
+    return uses_libraries()
+
+
 def _launch(cuda: Any, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
-    addresses = parameters.addresses()
-    handle = cuda.CUfunction(function)
-    if stream == 0 and os.environ.get(_PER_THREAD_ZERO) == "1":
-        stream = _LEGACY
-    attributes = launch_attributes(config)
-    if attributes:
-        shape = cuda.CUlaunchConfig()
-        shape.gridDimX, shape.gridDimY, shape.gridDimZ = config.grid
-        shape.blockDimX, shape.blockDimY, shape.blockDimZ = config.block
-        shape.sharedMemBytes = config.shared
-        shape.hStream = cuda.CUstream(stream)
-        shape.attrs = [_attribute(cuda, key, words) for key, words in attributes]
-        shape.numAttrs = len(attributes)
-        (status,) = cuda.cuLaunchKernelEx(shape, handle, ctypes.addressof(addresses), 0)
+    offsets = parameters.offsets
+    # The driver copies the values before it returns; `values` has them until then.
+    values = bytearray(parameters.data)
+    first = ctypes.addressof(ctypes.c_char.from_buffer(values)) if values else 0
+    addresses = _addresses(len(offsets)).pack(*[first + offset for offset in offsets])
+    if stream == 0:
+        stream = _legacy_stream()
+    if config.cooperative or config.dependent or config.attributes or config.cluster != _NO_CLUSTER:
+        (status,) = cuda.cuLaunchKernelEx(_shape(cuda, config, stream), function, addresses, 0)
     else:
         (status,) = cuda.cuLaunchKernel(
-            handle, *config.grid, *config.block, config.shared, cuda.CUstream(stream), ctypes.addressof(addresses), 0
+            function, *config.grid, *config.block, config.shared, stream, addresses or None, 0
         )
-    if status == 0 and stream:  # the legacy stream is never captured
-        state = ctypes.c_int()
-        if driver().cuStreamIsCapturing(stream, ctypes.byref(state)) == 0 and state.value:
+    if status == 0 and stream > _LEGACY:  # the legacy stream is never captured
+        status, state = cuda.cuStreamIsCapturing(stream)
+        if status == 0 and state != 0:
             mark_captured(function)
+        return 0
     return int(status)
+
+
+@cache
+def _addresses(count: int) -> Struct:
+    return Struct(f"={count}Q")
+
+
+@cache
+def _legacy_stream() -> int:
+    # cuda-python takes stream 0 for the per-thread one if this is set
+    return _LEGACY if os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM") == "1" else 0
+
+
+def _shape(cuda: Any, config: LaunchConfig, stream: int) -> Any:
+    shape = cuda.CUlaunchConfig()
+    shape.gridDimX, shape.gridDimY, shape.gridDimZ = config.grid
+    shape.blockDimX, shape.blockDimY, shape.blockDimZ = config.block
+    shape.sharedMemBytes = config.shared
+    shape.hStream = cuda.CUstream(stream)
+    shape.attrs = [_attribute(cuda, key, words) for key, words in launch_attributes(config)]
+    shape.numAttrs = len(shape.attrs)
+    return shape
 
 
 def _attribute(cuda: Any, key: int, words: tuple[int, ...]) -> object:

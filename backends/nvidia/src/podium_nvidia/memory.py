@@ -121,7 +121,7 @@ def _free_bytes() -> int:
 def copy(destination: int, source: int, size: int, device: int, stream: int) -> None:
     """Copy bytes in any direction, after what is in the stream; done when it returns. Raises `LaunchError`."""
     functions = driver()
-    with context.current(device):
+    with context.current(device), context.relaxed():
         status = functions.cuMemcpyAsync(destination, source, size, stream) or functions.cuStreamSynchronize(stream)
     if status:
         raise launch_error(status, f"copying {size} bytes", device)

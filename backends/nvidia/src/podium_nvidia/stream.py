@@ -43,9 +43,12 @@ def capturing(device: int, stream: int) -> bool:
 
 
 def synchronize(device: int, stream: int | None) -> int:
-    """Wait for a stream, or for the device; return the status."""
+    """Wait for a stream, or for the device; return the status.
+
+    To wait for the device ends the capture of any stream in the context; to wait for another stream does not.
+    """
     functions = driver()
-    with context.current(device):
+    with context.current(device), context.relaxed():
         status: int = functions.cuCtxSynchronize() if stream is None else functions.cuStreamSynchronize(stream)
     return status
 
