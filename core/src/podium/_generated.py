@@ -1,7 +1,8 @@
 """Generated launchers: C for a signature shape, built in the background, kept on disk, shared by all kernels.
 
-`request` gives a `Build`. A module that the cache has is taken at once; else launches go on interpreted until it is
-there, and only the pinned level waits for it.
+`request` gives a `Build`. A module that the cache has is taken at once. Else launches go on interpreted until it is
+there; it is built from the first launch on, so that its compiler does not slow down the one that the kernel waits for.
+Only the pinned level waits for it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Build:
         self.template, self.signature, self.scratch = template, signature, scratch
         self.module: ModuleType | None = None
         self.failure: PodiumError | None = None
+        self.started = False  # whether the thread that builds has it, or has had it
 
     @property
     def done(self) -> bool:
@@ -66,11 +68,11 @@ class Build:
                 building.release()
 
     def poll(self) -> ModuleType | None:
-        """Return the module if it is there; see that it is being built; give the one notice if it cannot be."""
+        """Return the module if it is there; see that it goes on being built; give the one notice if it cannot be."""
         if self.module is None:
             if self.failure is not None:
                 _notice(self.failure)
-            else:
+            elif self.started:
                 _ensure_worker()
         return self.module
 
@@ -111,9 +113,9 @@ def request(template: Path, signature: Signature, scratch: int) -> Build:
 
 
 def start(build: Build) -> None:
-    """Take the module from the cache, which costs less than one launch from Python; else build in the background."""
-    build.recall()
-    if not build.done:
+    """Build in the background, unless that has been done or begun."""
+    if not build.done and not build.started:
+        build.started = True
         _builds_to_make().put(build)
         _ensure_worker()
 
@@ -159,7 +161,7 @@ def _after_fork() -> None:
     global _building, _queue, _worker
     _building, _queue, _worker = threading.RLock(), None, None
     for build in _builds.values():
-        if not build.done:
+        if build.started and not build.done:
             _builds_to_make().put(build)
 
 

@@ -155,8 +155,10 @@ class Kernel:
 
     def warm_up(self, device: int | None = None) -> None:
         """Do everything that a first launch would do, and wait for the generated launcher if there can be one."""
+        launcher = self.binding().launcher
+        launcher.build()
         self.load(device)
-        self.binding().launcher.wait()
+        launcher.wait()
 
     @property
     def level(self) -> str:

@@ -191,7 +191,7 @@ class Launcher:
         if level == "generated":
             self._build.require()
         else:
-            _generated.start(self._build)
+            self._build.recall()
 
     def promote(self) -> bool:
         """Move over to the generated level if its module is there; tell whether the launcher is on it."""
@@ -199,6 +199,13 @@ class Launcher:
             self._launch_type = module.Launch
             self.generated = self._entry = module.Launcher(self)
         return self.generated is not None
+
+    def build(self) -> None:
+        """Begin to build the generated level in the background, unless it is there, begun or switched off."""
+        if self.generated is None and self._build is not None:
+            from podium import _generated
+
+            _generated.start(self._build)
 
     def wait(self) -> None:
         """Wait until the generated level is there, unless it is switched off or cannot be built."""
@@ -258,6 +265,7 @@ class Launcher:
     ) -> None:
         """Launch converted arguments from Python: scratch, hooks, the record of launches, the driver call."""
         self._check_fork()
+        self.build()
         if not _state.attended() & _state.HOOKS:
             self._drive(config, device, stream, function, packed, args)
             return

@@ -14,7 +14,10 @@ from podium_cpu.toolchain import RUNTIME, headers_digest
 __all__ = ["RuntimeObject"]
 
 # At the second level of optimisation the first kernel on a machine would wait longer, and no barrier take less time.
-_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-pthread", "-c")
+_FLAGS = (
+    *("-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-pthread", "-c"),
+    "-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS",  # the C library's headers as they are, without what libstdc++ adds to them
+)
 
 # What must be the same for the runtime and for kernels: the kind of machine, and what a sanitizer adds to code.
 _COMMON_FLAGS = ("-m", "--target", "-target", "-fsanitize", "-fno-sanitize", "-DPODIUM_CPU_", "--sysroot", "-isysroot")
