@@ -22,7 +22,7 @@ from podium import _build, _generated, _zig
 from podium._cache import default_cache
 from podium._extension import INCLUDE_DIR
 from podium._launch import Launch
-from podium._launcher_source import launcher_source
+from podium._launcher_source import signature_source
 from podium.errors import CompileError, LaunchError, PodiumWarning, ToolchainError
 from podium.testing import FakeArray, FakeDriver
 
@@ -183,7 +183,9 @@ def test_a_warm_cache_runs_no_compiler(cold_builds: None, compiler: Callable[[st
         )
         assert run.stdout.split() == ["generated"]
         assert compilations(log) == expected
-    assert len(log.read_text().splitlines()) == 2  # its version, and one compilation
+    assert len(log.read_text().splitlines()) == 3  # its version, what all signatures have, and one signature
+    make_launcher(FakeDriver(), "*fp32, u64", level="generated")
+    assert len(log.read_text().splitlines()) == 4  # only what the other signature has of its own
 
 
 def test_a_damaged_module_is_rebuilt_exactly_once(cold_builds: None, compiler: Callable[[str], Path]) -> None:
@@ -406,12 +408,12 @@ def test_the_build_reads_headers_of_c_and_of_podium_only(tmp_path: Path) -> None
     """LIB-09, LIB-10: the compiler's own list of what a launcher includes has the C library and podium, nothing else."""
     template = FakeDriver.launcher_cls.template
     signature = podium.Signature.parse("*fp32, i32, fp16, {i8,fp64}")
-    (tmp_path / "launcher.c").write_text(launcher_source(template.read_text(), signature.parameters, 1))
+    (tmp_path / "launcher.c").write_text(template.read_text() + signature_source(signature.parameters, 1))
     minor = f"-DPODIUM_PYTHON_MINOR={min(sys.version_info.minor, 13)}"
     command = ["cc", "-std=c11", "-M", minor, f"-I{INCLUDE_DIR}", "launcher.c"]
     listing = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     headers = [Path(each) for each in listing.replace("\\\n", " ").split()[2:]]
-    assert any(each.name == "podium_launch.h" for each in headers)
+    assert {"podium_launch.h", "podium_scalars.h"} <= {each.name for each in headers}
     for header in headers:
         assert header.parent == INCLUDE_DIR or "python" not in str(header).lower(), header
         assert not header.name.startswith(("cuda", "hip"))

@@ -462,27 +462,23 @@ def test_the_c_object_survives_its_python_owner() -> None:
 
 def test_generated_c_holds_no_name_of_the_user() -> None:
     """What users can name stays out of the generated source; only shapes get in."""
-    from podium._launcher_source import launcher_source
+    from podium._launcher_source import signature_source
 
-    template = FakeDriver.launcher_cls.template.read_text()
     one = Signature.parse({"system_exit": "*fp32", "n": "{fp32,i32}"})
     two = Signature.parse({"a": "*i8", "b": "{i32,i32}"})
-    assert launcher_source(template, one.parameters, 1) == launcher_source(template, two.parameters, 1)
-    for broken in ("", template + template):
-        with pytest.raises(ValueError, match="exactly once"):
-            launcher_source(broken, one.parameters, 0)
+    assert signature_source(one.parameters, 1) == signature_source(two.parameters, 1)
 
 
 def test_only_the_init_function_is_exported(tmp_path: Path) -> None:
     """A launcher's shared library exports its init function and nothing that could meet another's symbols."""
     from podium._extension import INCLUDE_DIR
-    from podium._launcher_source import launcher_source
+    from podium._launcher_source import signature_source
 
-    source = launcher_source(FakeDriver.launcher_cls.template.read_text(), Signature.parse("*fp32, i32").parameters, 1)
-    (tmp_path / "launcher.c").write_text(source)
+    (tmp_path / "common.c").write_text(FakeDriver.launcher_cls.template.read_text())
+    (tmp_path / "launcher.c").write_text(signature_source(Signature.parse("*fp32, i32").parameters, 1))
     minor = f"-DPODIUM_PYTHON_MINOR={sys.version_info.minor}"
     command = ["cc", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", minor, f"-I{INCLUDE_DIR}"]
-    subprocess.run([*command, "launcher.c", "-o", "launcher.so"], cwd=tmp_path, check=True)
+    subprocess.run([*command, "launcher.c", "common.c", "-o", "launcher.so"], cwd=tmp_path, check=True)
     symbols = subprocess.run(
         ["nm", "-D", "--defined-only", "launcher.so"], cwd=tmp_path, check=True, capture_output=True
     )

@@ -16,7 +16,7 @@ from fake_launching import SCALARS, Pair, exchange_type
 import podium
 from podium import _extension, _generated
 from podium._extension import INCLUDE_DIR
-from podium._launcher_source import launcher_source
+from podium._launcher_source import signature_source
 from podium.errors import ArgumentCountError, ArgumentTypeError, ArgumentValueError, LaunchError
 from podium.testing import FakeArray, FakeDriver
 
@@ -265,6 +265,14 @@ SIGNATURES = {
 STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Werror")
 
 
+def write_launcher(folder: Path) -> tuple[Path, Path]:
+    """Write both parts of a launcher that has everything."""
+    parameters = podium.Signature.parse(SIGNATURES["everything"]).parameters
+    (folder / "launcher.c").write_text(signature_source(parameters, 1))
+    (folder / "common.c").write_text(FakeDriver.launcher_cls.template.read_text())
+    return folder / "launcher.c", folder / "common.c"
+
+
 def needed(compiler: str) -> str:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
@@ -281,7 +289,8 @@ def test_launchers_compile_without_warnings(compiler: str, standard: str, templa
         for scratch in (0, 2):
             parameters = podium.Signature.parse(signature).parameters
             path = tmp_path / f"{name.replace(' ', '-')}-{scratch}.c"
-            path.write_text(launcher_source(template.read_text(), parameters, scratch))
+            path.write_text(signature_source(parameters, scratch))
+    (tmp_path / "common.c").write_text(template.read_text())
     command = [
         needed(compiler),
         f"-std={standard}",
@@ -299,12 +308,9 @@ def test_launchers_compile_without_warnings(compiler: str, standard: str, templa
 @pytest.mark.parametrize("standard", ["c11", "c17"])
 def test_the_headers_are_pedantic(compiler: str, standard: str, tmp_path: Path) -> None:
     """With -Wpedantic only one thing remains: a pointer to a function in a slot of Python's type `void *`."""
-    source = launcher_source(
-        FakeDriver.launcher_cls.template.read_text(), podium.Signature.parse(SIGNATURES["everything"]).parameters, 1
-    )
-    (tmp_path / "launcher.c").write_text(source)
+    both = write_launcher(tmp_path)
     flags = [f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", MINOR, f"-I{INCLUDE_DIR}", "-fsyntax-only"]
-    for path in (tmp_path / "launcher.c", INCLUDE_DIR / "podium_dlpack.c"):
+    for path in (*both, INCLUDE_DIR / "podium_dlpack.c"):
         run = subprocess.run([needed(compiler), *flags, str(path)], capture_output=True, text=True)
         assert run.returncode == 0
         warnings = re.findall(r"warning: (.*)", run.stderr)
@@ -332,10 +338,7 @@ def test_the_dlpack_exporter_compiles_without_warnings(compiler: str, tmp_path: 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_launchers_compile_without_warnings_of_ours_with_the_real_headers(compiler: str, tmp_path: Path) -> None:
     """With Python.h, whose own code is left out of it, the launchers are as clean."""
-    source = launcher_source(
-        FakeDriver.launcher_cls.template.read_text(), podium.Signature.parse(SIGNATURES["everything"]).parameters, 1
-    )
-    (tmp_path / "launcher.c").write_text(source)
+    both = write_launcher(tmp_path)
     command = [
         needed(compiler),
         "-std=c11",
@@ -345,7 +348,7 @@ def test_launchers_compile_without_warnings_of_ours_with_the_real_headers(compil
         "-isystem",
         str(PYTHON_INCLUDE),
     ]
-    run = subprocess.run([*command, "-fsyntax-only", str(tmp_path / "launcher.c")], capture_output=True, text=True)
+    run = subprocess.run([*command, "-fsyntax-only", *both], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[:4000]
 
 

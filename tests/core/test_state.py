@@ -27,10 +27,12 @@ def test_the_layout_is_that_of_the_c_header(tmp_path: Any) -> None:
     (tmp_path / "probe.c").write_text(
         f'#include <stdio.h>\n#include "podium_launch.h"\nint main(void) {{ {lines} printf("%zu\\n", sizeof(struct podium_state)); }}'
     )
-    flags = [f"-DPODIUM_PYTHON_MINOR={sys.version_info.minor}", f"-I{INCLUDE_DIR}", "-w", "-O1"]
+    flags = [f"-DPODIUM_PYTHON_MINOR={sys.version_info.minor}", f"-I{INCLUDE_DIR}", "-w", "-O1", "-ffunction-sections"]
     # what the header wants of a backend is declared there and never called here
     subprocess.run(
-        ["cc", *flags, "probe.c", "-o", "probe", "-Wl,--unresolved-symbols=ignore-all"], cwd=tmp_path, check=True
+        ["cc", *flags, "probe.c", "-o", "probe", "-Wl,--gc-sections,--unresolved-symbols=ignore-all"],
+        cwd=tmp_path,
+        check=True,
     )
     told = list(
         map(int, subprocess.run([tmp_path / "probe"], capture_output=True, text=True, check=True).stdout.split())

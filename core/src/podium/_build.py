@@ -121,14 +121,16 @@ class HostCompiler:
         main: str,
         flags: Sequence[str] = (),
         *,
+        objects: Mapping[str, bytes] | None = None,
         libraries: Sequence[str] = (),
         timeout: float = _TIMEOUT,
     ) -> bytes:
         """Compile one of some source files into a shared library and return its bytes.
 
-        `sources` are texts by file name; they share a folder, so that `main` can include the others. `libraries` are
-        names to link with, such as "m". Raises `CompileError` with the log and the places it names, `ToolchainError`
-        where the compiler rather than the source is at fault, or after `timeout` seconds.
+        `sources` are texts by file name; they share a folder, so that `main` can include the others. `objects` are
+        compiled already, and are linked to it; `libraries` are names to link with, such as "m". Raises `CompileError`
+        with the log and the places it names, `ToolchainError` where the compiler rather than the source is at fault, or
+        after `timeout` seconds.
         """
         shared = ["-shared"]
         if os.name != "nt":
@@ -136,7 +138,7 @@ class HostCompiler:
         if sys.platform == "darwin":
             # As everywhere else, symbols of the interpreter are found when the library is loaded.
             shared += ["-undefined", "dynamic_lookup"]
-        return self.run(sources, main, [*flags, *shared], libraries=libraries, timeout=timeout).data
+        return self.run(sources, main, [*flags, *shared], objects=objects, libraries=libraries, timeout=timeout).data
 
     def run(
         self,

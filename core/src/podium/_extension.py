@@ -29,11 +29,13 @@ class Extension:
     """An extension module of a C source.
 
     `kind` is the cache's word for such things, `name` the module's; headers are looked for in `folders` and in podium's
-    own.
+    own. `common` is the source of a part that many modules have: it is compiled once, and kept.
     """
 
-    def __init__(self, kind: str, name: str, source: str, folders: tuple[Path, ...] = ()) -> None:
-        self._kind, self._name, self._source = kind, name, source
+    def __init__(
+        self, kind: str, name: str, source: str, folders: tuple[Path, ...] = (), common: str | None = None
+    ) -> None:
+        self._kind, self._name, self._source, self._common = kind, name, source, common
         self._folders = (INCLUDE_DIR, *folders)
 
     def recall(self) -> ModuleType | None:
@@ -48,11 +50,23 @@ class Extension:
         module = self._recall(key)
         if module is not None:
             return module
-        flags = [*_FLAGS, *_python_flags(), *(f"-I{folder}" for folder in self._folders)]
         main = f"{self._kind}.c"
-        library = compiler.compile({main: self._source}, main, flags)
+        objects = {} if self._common is None else {"common.o": self._compile_common(compiler, self._common)}
+        library = compiler.compile({main: self._source}, main, self._flags(), objects=objects)
         default_cache().put(key, library)
         return load_extension(self._name, library)
+
+    def _compile_common(self, compiler: HostCompiler, source: str) -> bytes:
+        flags = [*self._flags(), *(["-fPIC"] if os.name != "nt" else []), "-c"]
+        arguments = {"common.c": source}, "common.c", flags, repr((self._headers(), _ABI))
+        data = compiler.recall(*arguments)
+        return compiler.run_cached(*arguments) if data is None else data
+
+    def _flags(self) -> list[str]:
+        return [*_FLAGS, *_python_flags(), *(f"-I{folder}" for folder in self._folders)]
+
+    def _headers(self) -> list[str]:
+        return [_headers_digest(folder) for folder in self._folders]
 
     def _recall(self, key: str) -> ModuleType | None:
         library = default_cache().get(key)
@@ -66,9 +80,9 @@ class Extension:
             return None
 
     def _key(self, compiler: HostCompiler) -> str:
-        headers = map(_headers_digest, self._folders)
         flags = repr((_FLAGS, _python_flags()))
-        return cache_key(self._kind, self._source, *headers, flags, compiler.identity, _ABI)
+        source = repr((self._source, self._common))
+        return cache_key(self._kind, source, *self._headers(), flags, compiler.identity, _ABI)
 
 
 # The suffixes name the interpreter with its version, its kind of build, and mostly the system and the processor.

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from podium._caller import frames_of_podium
 from podium._extension import Extension, read_file
 from podium._fork import ForkSafeLock
-from podium._launcher_source import launcher_source
+from podium._launcher_source import signature_source
 from podium._signature import Signature
-from podium.errors import LoadError, PodiumError, PodiumWarning, ToolchainError
+from podium.errors import PodiumError, PodiumWarning, ToolchainError
 
 if TYPE_CHECKING:
     import queue
@@ -85,12 +85,9 @@ class Build:
         return self.module  # type: ignore[return-value]  # run() leaves either a module or a failure
 
     def _extension(self) -> Extension:
-        try:
-            source = launcher_source(read_file(self.template), self.signature.parameters, self.scratch)
-        except ValueError as error:
-            raise LoadError(f"{self.template}: {error}") from None
+        source = signature_source(self.signature.parameters, self.scratch)
         folders = (self.template.parent, self.template.parent / "include")
-        return Extension("launcher", _MODULE_NAME, source, folders)
+        return Extension("launcher", _MODULE_NAME, source, folders, read_file(self.template))
 
 
 _building = threading.RLock()

@@ -1,12 +1,10 @@
-"""The C source of a launcher: the backend's template with the code for one signature shape put in."""
+"""The C source that is generated for one signature shape; the rest of a launcher is the same for all of them."""
 
 from __future__ import annotations
 
 from podium._signature import Parameter
 
-__all__ = ["TOKEN", "launcher_source"]
-
-TOKEN = "/* @PODIUM_SIGNATURE@ */"
+__all__ = ["signature_source"]
 
 _C_TYPES = {
     "i1": "uint8_t",
@@ -19,20 +17,11 @@ _C_TYPES = {
 }
 
 
-def launcher_source(template: str, parameters: tuple[Parameter, ...], scratch: int) -> str:
-    """Put the code for the parameters, followed by `scratch` hidden pointers, into a template.
+def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
+    """Write the C for parameters that are followed by `scratch` hidden pointers; podium_signature.h says what it has.
 
-    The result depends on the types' shapes only: nothing that a user can name gets into C.
-    Raises ValueError if the template does not have the token exactly once.
+    It depends on the types' shapes only: nothing that a user can name gets into C.
     """
-    if template.count(TOKEN) != 1:
-        raise ValueError(
-            f"A launcher template has the line {TOKEN} exactly once; this one has it {template.count(TOKEN)} times"
-        )
-    return template.replace(TOKEN, _signature_code(parameters, scratch))
-
-
-def _signature_code(parameters: tuple[Parameter, ...], scratch: int) -> str:
     members, unpack, addresses = [], [], []
     for index, parameter in enumerate(parameters):
         kind, member = parameter.type.kind, f"p{index}"
@@ -54,22 +43,23 @@ def _signature_code(parameters: tuple[Parameter, ...], scratch: int) -> str:
         members.append(f"uint64_t scratch[{scratch}];")
         addresses += [f"&values->scratch[{which}]" for which in range(scratch)]
     pointers = sum(parameter.type.kind == "pointer" for parameter in parameters)
+    counts = (len(parameters), pointers, scratch, len(addresses))
+    offset = "offsetof(struct podium_values, scratch)" if scratch else "0"
     lines = [
-        f"#define PODIUM_ARGUMENTS {len(parameters)}",
-        f"#define PODIUM_POINTERS {pointers}",
-        f"#define PODIUM_SCRATCH {scratch}",
-        f"#define PODIUM_PARAMETERS {len(addresses)}",
+        '#include "podium_scalars.h"',
         "struct podium_values {",
         *(f"    {member}" for member in members or ["char none;"]),
         "};",
-        "static int podium_unpack(struct podium_call *call, PyObject *const *args, struct podium_values *values) {",
+        "int podium_unpack(struct podium_call *call, PyObject *const *args, struct podium_values *values) {",
         *(f"    if ({call} < 0) return -1;" for call in unpack),
         "    (void)call, (void)args, (void)values;",
         "    return 0;",
         "}",
-        "static void podium_addresses(struct podium_values *values, void **addresses) {",
+        "void podium_addresses(struct podium_values *values, void **addresses) {",
         *(f"    addresses[{position}] = {address};" for position, address in enumerate(addresses)),
         "    (void)values, (void)addresses;",
         "}",
+        "const struct podium_signature podium_signature = {",
+        f"    {', '.join(map(str, counts))}, sizeof(struct podium_values), _Alignof(struct podium_values), {offset}}};",
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])

@@ -9,9 +9,13 @@ static void podium_release(struct podium_call *call) {
     while (call->buffers > 0) PyBuffer_Release(&call->buffer[--call->buffers]);
 }
 
-#define PODIUM_CALL(name, of_launcher, of_arguments)                                                                   \
+/* Make what one launch needs: the call, and room for the values. */
+#define PODIUM_CALL(name, values, of_launcher, of_arguments)                                                           \
     PyObject *podium_keep[PODIUM_POINTERS + PODIUM_SCRATCH + 1];                                                       \
     Py_buffer podium_buffers[PODIUM_HOST_MEMORY ? PODIUM_POINTERS + 1 : 1];                                            \
+    unsigned char podium_room[podium_signature.bytes + podium_signature.alignment];                                    \
+    uintptr_t podium_place = (uintptr_t)podium_room + podium_signature.alignment - 1;                                  \
+    struct podium_values *values = (struct podium_values *)(podium_place & ~(podium_signature.alignment - 1));         \
     struct podium_call name = {                                                                                        \
         .launcher = of_launcher, .arguments = of_arguments, .device = -1, .keep = podium_keep, .buffer = podium_buffers}
 
@@ -38,10 +42,10 @@ static PyObject *podium_call_integers(PyObject *function, int count, const uint6
     return result;
 }
 
-#if PODIUM_SCRATCH
 static int podium_allocate_scratch(struct podium_call *call, const struct podium_shape *shape, int device,
                                    uint64_t stream, struct podium_values *values) {
     uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
+    uint64_t *scratch = (uint64_t *)(void *)((unsigned char *)values + podium_signature.scratch_offset);
     for (int which = 0; which < PODIUM_SCRATCH; which++) {
         PyObject *found =
             podium_call_integers(call->launcher->scratch, 4, (uint64_t[]){(uint64_t)which, blocks, (uint64_t)device, stream});
@@ -49,12 +53,11 @@ static int podium_allocate_scratch(struct podium_call *call, const struct podium
         call->keep[call->kept++] = found;
         PyObject *address = PyTuple_GetItem(found, 0);
         if (address == NULL) return -1;
-        values->scratch[which] = PyLong_AsUnsignedLongLong(address);
+        scratch[which] = PyLong_AsUnsignedLongLong(address);
         if (PyErr_Occurred()) return -1;
     }
     return 0;
 }
-#endif
 
 #if PODIUM_HOST_MEMORY
 /* Whatever owns host memory could give it back while the stream has not come to the launch. */
@@ -79,9 +82,8 @@ static PyObject *podium_fire(struct podium_call *call, const struct podium_shape
                              uint64_t function, struct podium_values *values) {
     void *addresses[PODIUM_PARAMETERS + 1];
     struct podium_launcher *launcher = call->launcher;
-#if PODIUM_SCRATCH
-    if (podium_allocate_scratch(call, shape, device, stream, values) < 0) return NULL;
-#endif
+    if (PODIUM_UNLIKELY(PODIUM_SCRATCH != 0) && podium_allocate_scratch(call, shape, device, stream, values) < 0)
+        return NULL;
     podium_addresses(values, addresses);
     podium_record(launcher, shape, device, stream);
     int status = podium_driver_launch(shape, device, stream, function, addresses);

@@ -1,17 +1,19 @@
-/* What the C template of a backend may use, and what generated launchers are made of.
+/* What the C file of a backend may use, and what launchers are made of.
  *
- * A launcher is one translation unit, made of three parts:
+ * A launcher is two translation units. One is generated for the signature: `struct podium_values`, one member a
+ * parameter, and `podium_unpack`, which converts scalars by podium_scalars.h. The other is the same for all signatures,
+ * and is compiled once on a machine:
  *
- *   this header           Python objects to C values, for every type a signature can have
- *   the backend's file    the driver call, and in it, in place of a token, the code generated for the signature:
- *                         `struct podium_values`, one member a parameter, and `podium_unpack`
+ *   this header           Python objects to C values, where that takes more than a few instructions
+ *   the backend's file    the driver call
  *   podium_module.h       the Python types around it, included at the end of the backend's file
  *
  * The plain cases of each type are converted here. Everything else (subclasses, numpy scalars, structs, arrays without
  * a C protocol, and everything wrong) is handed to the Python function that the interpreted level uses, so that both
  * levels take the same values, pass the same bytes and raise the same errors.
  *
- * Conventions: functions return 0, or -1 with a Python exception set. All have internal linkage.
+ * Conventions: functions return 0, or -1 with a Python exception set. Nothing but the module's init function can be seen
+ * from outside of the module.
  */
 #ifndef PODIUM_LAUNCH_H
 #define PODIUM_LAUNCH_H
@@ -21,7 +23,7 @@
 #include <string.h>
 
 #include "podium_dlpack.h"
-#include "podium_python.h"
+#include "podium_signature.h"
 
 /* A launch attribute of the backend's own: its number in Driver.attribute_keys, and one to three values. Those below
  * zero are there in two's complement; what is left of `value` is 0. */
@@ -110,7 +112,7 @@ static int podium_driver_launch(const struct podium_shape *shape, int device, ui
 
 /* ---- what the plain cases do not cover ------------------------------------------------------------------------- */
 
-PODIUM_UNUSED static int podium_encode(struct podium_call *call, int index, PyObject *value, void *out, size_t size) {
+int podium_encode(struct podium_call *call, int index, PyObject *value, void *out, size_t size) {
     PyObject *position = PyLong_FromLongLong(index);
     if (position == NULL) return -1;
     PyObject *arguments[2] = {position, value};
@@ -144,7 +146,7 @@ static void podium_on_device(struct podium_call *call, int32_t device) {
 }
 
 /* Read one (address, device, stream, owner) tuple of `locate`. */
-PODIUM_UNUSED static int podium_locate(struct podium_call *call, int index, PyObject *value, uint64_t *out) {
+static int podium_locate(struct podium_call *call, int index, PyObject *value, uint64_t *out) {
     PyObject *position = PyLong_FromLongLong(index);
     if (position == NULL) return -1;
     PyObject *arguments[2] = {position, value};
@@ -232,8 +234,7 @@ static int podium_is_contiguous(const struct podium_tensor *tensor) {
     return contiguous;
 }
 
-PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable,
-                                        uint64_t *out) {
+int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
     if (value == Py_None) {
         *out = 0;
         return 0;
@@ -282,105 +283,5 @@ PODIUM_UNUSED static int podium_pointer(struct podium_call *call, int index, PyO
 #endif
     return podium_locate(call, index, value, out);
 }
-
-/* ---- scalars --------------------------------------------------------------------------------------------------- */
-
-PODIUM_UNUSED static int podium_signed(struct podium_call *call, int index, PyObject *value, int64_t low, int64_t high,
-                                       void *out, size_t size) {
-    if (PODIUM_IS_INT(value)) {
-        int overflow;
-        int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
-        if (!overflow && number >= low && number <= high) {
-            if (size == 8) memcpy(out, &number, 8);
-            if (size == 4) memcpy(out, &(int32_t){(int32_t)number}, 4);
-            if (size == 2) memcpy(out, &(int16_t){(int16_t)number}, 2);
-            if (size == 1) memcpy(out, &(int8_t){(int8_t)number}, 1);
-            return 0;
-        }
-    }
-    return podium_encode(call, index, value, out, size);
-}
-
-PODIUM_UNUSED static int podium_unsigned(struct podium_call *call, int index, PyObject *value, uint64_t high, void *out,
-                                         size_t size) {
-    if (PODIUM_IS_INT(value)) {
-        uint64_t number = PyLong_AsUnsignedLongLong(value);
-        if (PODIUM_UNLIKELY(number == UINT64_MAX && PyErr_Occurred() != NULL)) {
-            PyErr_Clear(); /* negative, or beyond 64 bits */
-        } else if (number <= high) {
-            if (size == 8) memcpy(out, &number, 8);
-            if (size == 4) memcpy(out, &(uint32_t){(uint32_t)number}, 4);
-            if (size == 2) memcpy(out, &(uint16_t){(uint16_t)number}, 2);
-            if (size == 1) memcpy(out, &(uint8_t){(uint8_t)number}, 1);
-            return 0;
-        }
-    }
-    return podium_encode(call, index, value, out, size);
-}
-
-#define podium_i8(call, index, value, out) podium_signed(call, index, value, INT8_MIN, INT8_MAX, out, 1)
-#define podium_i16(call, index, value, out) podium_signed(call, index, value, INT16_MIN, INT16_MAX, out, 2)
-#define podium_i32(call, index, value, out) podium_signed(call, index, value, INT32_MIN, INT32_MAX, out, 4)
-#define podium_i64(call, index, value, out) podium_signed(call, index, value, INT64_MIN, INT64_MAX, out, 8)
-#define podium_u8(call, index, value, out) podium_unsigned(call, index, value, UINT8_MAX, out, 1)
-#define podium_u16(call, index, value, out) podium_unsigned(call, index, value, UINT16_MAX, out, 2)
-#define podium_u32(call, index, value, out) podium_unsigned(call, index, value, UINT32_MAX, out, 4)
-#define podium_u64(call, index, value, out) podium_unsigned(call, index, value, UINT64_MAX, out, 8)
-
-PODIUM_UNUSED static int podium_i1(struct podium_call *call, int index, PyObject *value, uint8_t *out) {
-    if (value == Py_True || value == Py_False) {
-        *out = value == Py_True;
-        return 0;
-    }
-    return podium_encode(call, index, value, out, 1);
-}
-
-PODIUM_UNUSED static int podium_fp64(struct podium_call *call, int index, PyObject *value, double *out) {
-    if (PODIUM_IS_FLOAT(value)) {
-        *out = PyFloat_AsDouble(value);
-        return 0;
-    }
-    return podium_encode(call, index, value, out, 8);
-}
-
-PODIUM_UNUSED static int podium_fp32(struct podium_call *call, int index, PyObject *value, float *out) {
-    if (PODIUM_IS_FLOAT(value)) {
-        *out = (float)PyFloat_AsDouble(value);
-        return 0;
-    }
-    return podium_encode(call, index, value, out, 4);
-}
-
-/* Round a double to a smaller IEEE 754 format; podium._arguments.round_to_format is the same in Python. */
-PODIUM_UNUSED static uint16_t podium_round_to_format(double value, int exponent_bits, int mantissa_bits) {
-    uint64_t bits;
-    memcpy(&bits, &value, 8);
-    uint64_t sign = bits >> 63 << (exponent_bits + mantissa_bits);
-    int exponent = (int)(bits >> 52 & 0x7FF);
-    uint64_t significand = bits & ((UINT64_C(1) << 52) - 1);
-    uint64_t infinity = ((UINT64_C(1) << exponent_bits) - 1) << mantissa_bits;
-    if (exponent == 0x7FF)
-        return (uint16_t)(sign | infinity | (significand ? UINT64_C(1) << (mantissa_bits - 1) : 0));
-    if (exponent) significand |= UINT64_C(1) << 52;
-    int field = exponent - 1023 + (1 << (exponent_bits - 1)) - 1;
-    int shift = 52 - mantissa_bits + (field < 1 ? 1 - field : 0);
-    if (shift > 54) return (uint16_t)sign;
-    uint64_t quotient = significand >> shift, remainder = significand & ((UINT64_C(1) << shift) - 1);
-    uint64_t half = UINT64_C(1) << (shift - 1);
-    quotient += remainder > half || (remainder == half && (quotient & 1));
-    uint64_t rounded = quotient + ((uint64_t)(field < 1 ? 0 : field - 1) << mantissa_bits);
-    return (uint16_t)(sign | (rounded < infinity ? rounded : infinity));
-}
-
-PODIUM_UNUSED static int podium_half(struct podium_call *call, int index, PyObject *value, int exponent_bits,
-                                     uint16_t *out) {
-    if (PODIUM_IS_FLOAT(value)) {
-        *out = podium_round_to_format(PyFloat_AsDouble(value), exponent_bits, 15 - exponent_bits);
-        return 0;
-    }
-    return podium_encode(call, index, value, out, 2);
-}
-#define podium_fp16(call, index, value, out) podium_half(call, index, value, 5, out)
-#define podium_bf16(call, index, value, out) podium_half(call, index, value, 8, out)
 
 #endif

@@ -41,10 +41,9 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
                         PyVectorcall_NARGS(flags) != PODIUM_ARGUMENTS))
         return PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
 
-    struct podium_values values;
-    PODIUM_CALL(call, launcher, args);
+    PODIUM_CALL(call, values, launcher, args);
     PyObject *result = NULL;
-    if (podium_unpack(&call, args, &values) < 0) goto done;
+    if (podium_unpack(&call, args, values) < 0) goto done;
     if (PODIUM_UNLIKELY(call.mixed)) {
         result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), NULL);
         goto done;
@@ -61,7 +60,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
     else if (!PODIUM_HOST_MEMORY && call.exchange != NULL && call.exchange->current_stream(call.device_type, device, &current) == 0)
         stream = (uint64_t)(uintptr_t)current;
     else {
-        PyErr_Clear(); /* a library that cannot tell its stream: the next one's, or the driver's own */
+        if (call.exchange != NULL) PyErr_Clear(); /* a library that cannot tell its stream: the next one's, or the driver's own */
         stream = call.has_stream ? call.stream : podium_driver_stream(device);
     }
     uint64_t function = device < PODIUM_DEVICES ? self->functions[device] : 0;
@@ -75,7 +74,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
             goto done;
         }
     }
-    result = podium_fire(&call, &self->shape, device, stream, function, &values);
+    result = podium_fire(&call, &self->shape, device, stream, function, values);
 done:
     podium_release(&call);
     return result;

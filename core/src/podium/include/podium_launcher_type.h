@@ -39,10 +39,9 @@ static PyObject *podium_launcher_call(PyObject *callable, PyObject *const *args,
                         podium_handle(args[3], &stream) < 0 || podium_handle(args[4], &function) < 0 || function == 0))
         return PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
 
-    struct podium_values values;
-    PODIUM_CALL(call, self, args + 5);
+    PODIUM_CALL(call, values, self, args + 5);
     PyObject *result = NULL;
-    if (podium_unpack(&call, args + 5, &values) == 0) {
+    if (podium_unpack(&call, args + 5, values) == 0) {
         if (PODIUM_UNLIKELY(call.mixed)) {
             result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), NULL);
         } else if (shape.grid[0] == 0 || shape.grid[1] == 0 || shape.grid[2] == 0) {
@@ -51,7 +50,7 @@ static PyObject *podium_launcher_call(PyObject *callable, PyObject *const *args,
         } else {
             shape.grid[0] *= self->grid_scale;
             int device = call.device < 0 ? podium_driver_device() : call.device;
-            result = podium_fire(&call, &shape, device, stream, function, &values);
+            result = podium_fire(&call, &shape, device, stream, function, values);
         }
     }
     podium_release(&call);

@@ -1,13 +1,6 @@
 /* The Python module of a launcher; a backend's file includes this at its end.
  *
- * By then these exist: `podium_driver_*` of the backend, and, generated for the signature:
- *   PODIUM_ARGUMENTS      how many arguments a call has
- *   PODIUM_POINTERS       how many of them are pointers
- *   PODIUM_SCRATCH        how many scratch pointers follow them, which the caller does not pass
- *   PODIUM_PARAMETERS     how many parameters the kernel has
- *   struct podium_values  the C values of the parameters
- *   podium_unpack         fills them from the arguments
- *   podium_addresses      fills the array of their addresses
+ * By then `podium_driver_*` of the backend exist; podium_signature.h has what is generated for the signature.
  *
  * The module has two types. `Launcher(owner)` is the low-level one: launcher(grid_x, grid_y, grid_z, stream, function,
  * *args). `Launch(launcher, ...)` is a kernel bound to a grid and a block: launch(*args). Both are vectorcall: a launch
