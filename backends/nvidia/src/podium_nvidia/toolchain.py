@@ -16,7 +16,9 @@ from podium_nvidia._version import __version__
 
 __all__ = ["INCLUDE", "nvrtc_path", "toolchain"]
 
-INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include", "device")
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+INCLUDE = os.path.join(_FOLDER, "include", "device")
 """The folder of headers for kernels: parts of the C++ library, which NVRTC has not, and the names of HIP's headers."""
 
 _known: dict[str, str] = {}  # what was found, by language and by name of library; failures are not kept
@@ -51,7 +53,7 @@ def _describe(language: str) -> str:
     files = [library, *(os.path.join(folder, each) for each in builtins)]
     for each in toolkit.include_folders(library):
         files += (os.path.join(each, marker) for marker in _HEADER_MARKERS)
-    lines = [f"podium-nvidia {__version__}", *filter(None, map(_identity, files))]
+    lines = [f"podium-nvidia {__version__}, {_own_files()}", *filter(None, map(_identity, files))]
     return "\n".join(lines)
 
 
@@ -63,6 +65,18 @@ _HEADER_MARKERS = (
     "cuda/std/__cccl/version.h",
     "crt/mma.h",
 )
+
+
+def _own_files() -> str:
+    """Name what this backend puts beside the user's text, and what chooses NVRTC's options, by size and date.
+
+    `folder_digest` would read the cache for it, which takes longer than all the rest of the name.
+    """
+    folders = [INCLUDE, os.path.join(INCLUDE, "cub"), os.path.join(INCLUDE, "hip")]
+    found = [each.stat() for folder in folders for each in os.scandir(folder)]
+    found += [os.stat(os.path.join(_FOLDER, name)) for name in ("compiler.py", "options.py", "arch.py")]
+    size, newest = sum(each.st_size for each in found), max(each.st_mtime_ns for each in found)
+    return f"{size} bytes of {newest}"
 
 
 def _identity(path: str) -> str:

@@ -71,8 +71,7 @@ def find_library(name: str) -> str | None:
 def library_folders(name: str) -> Iterator[str]:
     """Give the folders where a library is looked for, in order: wheels, conda, the loader's variable, the toolkit."""
     for entry in _import_folders():
-        for folder in _WHEEL_FOLDERS[name]:
-            yield os.path.join(entry, folder)
+        yield from (os.path.join(entry, folder) for folder in _WHEEL_FOLDERS[name])
     conda = os.environ.get("CONDA_PREFIX")
     if conda:
         yield os.path.join(conda, "lib")
@@ -104,9 +103,8 @@ def _header_folders(library: str | None) -> Iterator[str]:
     root = toolkit_root(library) if library else None
     if root is not None:
         yield from _headers_of(root)
-    for folder in _WHEEL_HEADERS:
-        for entry in _import_folders():
-            yield os.path.join(entry, folder)
+    entries = [each for each in _import_folders() if os.path.isdir(os.path.join(each, "nvidia"))]
+    yield from (os.path.join(entry, folder) for folder in _WHEEL_HEADERS for entry in entries)
     for root in filter(None, (os.environ.get("CONDA_PREFIX"), *_roots())):
         yield from _headers_of(root)
 
