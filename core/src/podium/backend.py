@@ -45,6 +45,7 @@ from podium.hookspecs import API_VERSION, hookimpl
 if TYPE_CHECKING:
     from podium._array_layout import ArrayLayout, array_layout
     from podium._build import Build, HostCompiler
+    from podium._excerpt import declaration, excerpt, kernel_names, source_line
     from podium._folder_digest import folder_digest
     from podium._library import SharedLibrary
 
@@ -73,9 +74,13 @@ __all__ = [
     "Type",
     "Variable",
     "array_layout",
+    "declaration",
     "environment_flag",
+    "excerpt",
     "folder_digest",
     "hookimpl",
+    "kernel_names",
+    "source_line",
 ]
 
 
@@ -93,6 +98,10 @@ def __getattr__(name: str) -> object:
         from podium import _array_layout
 
         return getattr(_array_layout, name)
+    if name in ("declaration", "excerpt", "kernel_names", "source_line"):
+        from podium import _excerpt
+
+        return getattr(_excerpt, name)
     if name == "folder_digest":
         from podium._folder_digest import folder_digest
 

@@ -7,17 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from podium.backend import Program, Target
+from podium.backend import Program, Target, declaration, excerpt, kernel_names
 from podium.errors import CompileError, Diagnostic
 
 from podium_cpu.entries import EntryLine, EntryLines
-from podium_cpu.refusals import name_refusals, source_line
+from podium_cpu.refusals import name_refusals
 from podium_cpu.toolchain import INCLUDE
 
 __all__ = ["explain"]
-
-# A qualifier, attributes and launch bounds, the type void, and the name.
-_KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^()]*\))*?\b(?!__launch_bounds__|__cluster_dims__)(\w+)\s*\(")
 
 _UNKNOWN = re.compile(r"not declared|not been declared|not a member|undeclared|no member|no template")
 
@@ -39,7 +36,7 @@ def explain(error: CompileError, program: Program, lines: EntryLines, target: Ta
         names = ", ".join(missing)
         parts = [f"{program.label}: declared and used, but nowhere defined: {names}"]
     elif errors:
-        parts = [_show(each, program) for each in errors[:_SHOWN]]
+        parts = [excerpt(each, program) for each in errors[:_SHOWN]]
         if len(errors) > _SHOWN:
             parts.append(f"... and {len(errors) - _SHOWN} more errors, in the error's log")
     else:
@@ -106,7 +103,7 @@ def _translate(found: Sequence[Diagnostic], program: Program, lines: EntryLines)
         if first != line.kind or (line.kind != "parameter" and _has(result, program, line)):
             continue
         text = _complaint(line, diagnostic, found[position + 1 :], program)
-        place = _declaration(program, line.entry)
+        place = declaration(_name(program, line.entry), program)
         if not any(each.message == text for each in result):
             result.append(Diagnostic(program.label, *place, "error", text))
     return result
@@ -124,7 +121,7 @@ def _complaint(line: EntryLine, diagnostic: Diagnostic, following: Sequence[Diag
         return f"there is no variable {name!r} in the source" if unknown else f"{line.complaint}: {diagnostic.message}"
     if line.kind == "name" and "static" not in diagnostic.message:
         if _UNKNOWN.search(diagnostic.message):
-            names = ", ".join(dict.fromkeys(_KERNEL.findall(program.source))) or "none"
+            names = ", ".join(kernel_names(program.source)) or "none"
             why = f" ({diagnostic.message})" if "<" in name else ""  # it may be about an argument of the template
             return f"{line.complaint} in the source{why}; it has: {names}"
         return f"{name!r} does not name one kernel: {diagnostic.message}"
@@ -142,29 +139,7 @@ def _name(program: Program, entry: int) -> str:
     return names[entry]
 
 
-def _declaration(program: Program, entry: int) -> tuple[int, int]:
-    """Find the line and the column of the name of a kernel or variable in the source, or the beginning."""
-    base = re.sub(r"<.*", "", _name(program, entry), flags=re.DOTALL).split("::")[-1].strip()
-    kernels = (match for match in _KERNEL.finditer(program.source) if match[1] == base)
-    match = next(kernels, None) or re.search(rf"\b({re.escape(base)})\b", program.source)
-    if match is None:
-        return 1, 1
-    before = program.source[: match.start(1)]
-    return before.count("\n") + 1, match.start(1) - before.rfind("\n")
-
-
 def _at_end(diagnostic: Diagnostic, program: Program) -> Diagnostic:
     """A message behind everything is about what the text leaves open, such as a brace."""
     lines = program.source.splitlines() or [""]
     return Diagnostic(program.label, len(lines), len(lines[-1]) + 1, diagnostic.severity, diagnostic.message)
-
-
-def _show(diagnostic: Diagnostic, program: Program) -> str:
-    head = f"{diagnostic.file}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity}: {diagnostic.message}"
-    line = source_line(diagnostic.file, diagnostic.line, program)
-    if line is None or not line.strip():
-        return head
-    gutter = f"{diagnostic.line:5} | "
-    # Tabs stay tabs, so that the caret stands under its character.
-    blank = "".join("\t" if character == "\t" else " " for character in line[: diagnostic.column - 1])
-    return f"{head}\n{gutter}{line}\n{' ' * (len(gutter) - 2)}| {blank}^"

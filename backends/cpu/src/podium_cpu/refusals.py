@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from podium.backend import Program
+from podium.backend import Program, source_line
 from podium.errors import CompileError, Diagnostic
 
 from podium_cpu.toolchain import INCLUDE
 
-__all__ = ["may_have_assembly", "name_refusals", "refuse_assembly", "source_line"]
+__all__ = ["may_have_assembly", "name_refusals", "refuse_assembly"]
 
 
 @dataclass(frozen=True)
@@ -162,20 +162,6 @@ def name_refusals(found: Sequence[Diagnostic], program: Program) -> tuple[list[D
         elif refusal not in refused:
             refused.append(refusal)
     return refused, rest
-
-
-def source_line(file: str, number: int, program: Program) -> str | None:
-    """Return a line of the user's text or of a file that it includes, None if there is none."""
-    if file == program.label:
-        text = program.source
-    else:
-        try:
-            with open(file, encoding="utf-8", errors="replace") as opened:
-                text = opened.read(1 << 20)
-        except OSError:
-            return None
-    lines = text.split("\n")
-    return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else None
 
 
 def _text(feature: _Feature, word: str) -> str:

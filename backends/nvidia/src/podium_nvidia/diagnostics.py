@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from podium.backend import Program, Target
+from podium.backend import Program, Target, declaration, excerpt, kernel_names
 from podium.errors import CompileError, Diagnostic
 
 from podium_nvidia.headers import missing_header
@@ -30,8 +30,6 @@ _NAME_LINE = re.compile(r"#pragma nv_mangled_name &?(.*)")
 
 _INDENT = 2  # of the line of source below a message
 
-_KERNEL = re.compile(r"\b__global__\b(?:[^;{}()]|\([^()]*\))*?\b(?!__launch_bounds__|__cluster_dims__)(\w+)\s*\(")
-
 _SHOWN = 3
 
 
@@ -44,7 +42,7 @@ def explain(refused: Refused, program: Program, target: Target) -> CompileError:
     """Make the error that users see out of what NVRTC said."""
     found = list(_translate(_messages(refused.log), program))
     errors = [each for each in found if each.severity in _ERRORS]
-    parts = [_show(each, program) for each in errors[:_SHOWN]]
+    parts = [excerpt(each, program) for each in errors[:_SHOWN]]
     if len(errors) > _SHOWN:
         parts.append(f"... and {len(errors) - _SHOWN} more errors, in the error's log")
     if not parts:
@@ -98,24 +96,13 @@ def _translate(messages: Iterator[tuple[Diagnostic, str]], program: Program) -> 
 def _about_name(name: str, message: str, program: Program) -> Diagnostic:
     is_variable = name in {each.name for each in program.variables}
     what = "variable" if is_variable else "kernel"
-    place = _declaration(program, name)
+    place = declaration(name, program)
     if "undefined" in message or "has no member" in message:
-        names = ", ".join(dict.fromkeys(_KERNEL.findall(program.source))) or "none"
+        names = ", ".join(kernel_names(program.source)) or "none"
         why = f" ({message})" if "<" in name else ""
         has = "" if is_variable else f"; it has: {names}"
         return Diagnostic(program.label, *place, "error", f"there is no {what} {name!r} in the source{why}{has}")
     return Diagnostic(program.label, *place, "error", f"{name!r} does not name one {what}: {message}")
-
-
-def _declaration(program: Program, name: str) -> tuple[int, int]:
-    """Find the line and the column of a name in the source, or the beginning."""
-    base = re.sub(r"<.*", "", name, flags=re.DOTALL).split("::")[-1].strip()
-    kernels = (match for match in _KERNEL.finditer(program.source) if match[1] == base)
-    match = next(kernels, None) or re.search(rf"\b({re.escape(base)})\b", program.source)
-    if match is None:
-        return 1, 1
-    before = program.source[: match.start(1)]
-    return before.count("\n") + 1, match.start(1) - before.rfind("\n")
 
 
 def _advice(message: str, source: str) -> str:
@@ -138,26 +125,3 @@ def _assembler(message: str) -> str:
     if "Unresolved extern function" in message:
         return f"ptxas: {message}. Define it in the source, or link the code that has it: podium_nvidia.link"
     return f"ptxas: {message}"
-
-
-def _show(diagnostic: Diagnostic, program: Program) -> str:
-    head = f"{diagnostic.file}:{diagnostic.line}:{diagnostic.column}: {diagnostic.severity}: {diagnostic.message}"
-    line = _source_line(diagnostic.file, diagnostic.line, program)
-    if line is None or not line.strip():
-        return head
-    gutter = f"{diagnostic.line:5} | "
-    blank = "".join("\t" if character == "\t" else " " for character in line[: diagnostic.column - 1])
-    return f"{head}\n{gutter}{line}\n{' ' * (len(gutter) - 2)}| {blank}^"
-
-
-def _source_line(file: str, number: int, program: Program) -> str | None:
-    if file == program.label:
-        text = program.source
-    else:
-        try:
-            with open(file, encoding="utf-8", errors="replace") as opened:
-                text = opened.read(1 << 20)
-        except OSError:
-            return None
-    lines: Sequence[str] = text.split("\n")
-    return lines[number - 1].rstrip("\r") if 1 <= number <= len(lines) else None
