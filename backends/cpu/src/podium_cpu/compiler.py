@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from podium.backend import Build, HostCompiler, ObjectCode, Options, Program, Target
 from podium.errors import CompileError, ToolchainError
@@ -20,7 +20,7 @@ from podium_cpu.diagnostics import explain
 from podium_cpu.entries import EntryLines, entry_lines
 from podium_cpu.processor import ARCH_LEVELS, host_arch, is_known, processor_identity
 from podium_cpu.refusals import may_have_assembly, refuse_assembly
-from podium_cpu.regions import may_have_regions, rewrite_regions
+from podium_cpu.regions import may_have_marks, may_have_regions, rewrite_regions
 from podium_cpu.runtime_object import RuntimeObject
 from podium_cpu.sanitizers import NONE, Sanitizers
 from podium_cpu.shared_memory import may_have_dynamic_shared, rewrite_shared
@@ -82,8 +82,9 @@ def compile_program(program: Program, target: Target, sanitizers: Sanitizers = N
         flags += debug_flags(program)
     try:
         source = _unit(program, lines)
-        regions = not sanitizers and _may_have_regions(program)
-        if compiler.is_zig or _needs_rewriting(program) or _may_have_assembly(program) or regions:
+        barriers = _may_have(may_have_marks, program)
+        regions = not sanitizers and not _keeps_threads(program) and _may_have(may_have_regions, program)
+        if compiler.is_zig or _needs_rewriting(program) or _may_have(may_have_assembly, program) or barriers or regions:
             built = _build_rewritten(compiler, source, program, flags, sanitizers)
         else:
             flags = [*flags, *_forced_include()]
@@ -202,8 +203,9 @@ def _build_rewritten(
         unit = before.replace(_MAY_WAIT.format(0), says).replace(_MAY_WAIT.format(1), says)
         return _build(compiler, main, unit + rewrite_shared(after, storage), flags, program.options, sanitizers)
 
-    if not sanitizers and may_have_regions(after) and not _keeps_threads(program):
-        rewritten, _ = rewrite_regions(after, independent="clang" not in compiler.version)
+    loops = not sanitizers and not _keeps_threads(program) and may_have_regions(after)
+    if loops or may_have_marks(after):
+        rewritten, _ = rewrite_regions(after, independent="clang" not in compiler.version, loops=loops)
         if rewritten != after:
             try:
                 return build(rewritten)
@@ -212,9 +214,8 @@ def _build_rewritten(
     return build(after)
 
 
-def _may_have_regions(program: Program) -> bool:
-    values = (value for _, value in program.options.defines)
-    return not _keeps_threads(program) and (may_have_regions(program.source) or any(map(may_have_regions, values)))
+def _may_have(test: Callable[[str], bool], program: Program) -> bool:
+    return test(program.source) or any(test(value) for _, value in program.options.defines)
 
 
 def _keeps_threads(program: Program) -> bool:
@@ -244,11 +245,6 @@ def _has_unseen_text(program: Program) -> bool:
     return any(flag.startswith(hidden_flags) for flag in options.flags) or any(
         _is_users(name, form, options) for form, name in _includes(program.source)
     )
-
-
-def _may_have_assembly(program: Program) -> bool:
-    values = (value for _, value in program.options.defines)
-    return may_have_assembly(program.source) or any(map(may_have_assembly, values))
 
 
 def _includes(source: str) -> Iterator[tuple[str, str]]:

@@ -45,8 +45,7 @@ _STATUSES = {
     2: ("PODIUM_CPU_ERROR_OUT_OF_MEMORY", "no memory for the stacks of the threads of a block"),
     3: (
         "PODIUM_CPU_ERROR_BARRIER",
-        "the threads of a block wait for each other and none can go on: a barrier or a warp function was not reached "
-        "by all threads that it waits for",
+        "a barrier or a warp function was not reached by all threads that it waits for",
     ),
     4: ("PODIUM_CPU_ERROR_MASK", "a thread called a warp function with a mask that does not contain its own lane"),
     5: ("PODIUM_CPU_ERROR_ASSERT", "an assertion of the kernel failed"),

@@ -27,7 +27,7 @@ enum {
   PODIUM_CPU_SUCCESS = 0,
   PODIUM_CPU_ERROR_INVALID_VALUE = 1, /* a block, grid or shared size beyond the limits below */
   PODIUM_CPU_ERROR_OUT_OF_MEMORY = 2, /* no memory for the stacks of a block's threads, or no thread for a block */
-  PODIUM_CPU_ERROR_BARRIER = 3,       /* threads wait for each other and none can go on */
+  PODIUM_CPU_ERROR_BARRIER = 3,       /* not all threads came to a barrier or a warp function that waits for them */
   PODIUM_CPU_ERROR_MASK = 4,          /* a warp function was called by a thread that its mask leaves out */
   PODIUM_CPU_ERROR_ASSERT = 5,        /* an assertion of the kernel failed */
   PODIUM_CPU_ERROR_TRAP = 6,          /* the kernel called __trap */

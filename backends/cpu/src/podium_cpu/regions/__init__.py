@@ -10,5 +10,6 @@ understood here stays as it is.
 from __future__ import annotations
 
 from podium_cpu.regions._kernels import may_have_regions, rewrite_regions
+from podium_cpu.regions._marks import may_have_marks
 
-__all__ = ["may_have_regions", "rewrite_regions"]
+__all__ = ["may_have_marks", "may_have_regions", "rewrite_regions"]

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from podium_cpu.regions._classes import read_classes
+from podium_cpu.regions._marks import write_marks
 from podium_cpu.regions._pieces import Barrier, RowLoop, Strided, all_pieces
 from podium_cpu.regions._plan import BARRIERS, Plan
 from podium_cpu.regions._syntax import NAMES, Source, called_name, declared_name, find, word
@@ -44,27 +45,22 @@ def may_have_regions(source: str) -> bool:
     return "gridDim" in source and _STEP.search(source) is not None
 
 
-def rewrite_regions(text: str, *, independent: bool = False) -> tuple[str, dict[str, str]]:
-    """Rewrite the kernels of preprocessed text that can be taken apart.
+def rewrite_regions(text: str, *, independent: bool = False, loops: bool = True) -> tuple[str, dict[str, str]]:
+    """Rewrite the kernels of preprocessed text that can be taken apart, and mark the barriers of all others.
 
-    Returns the text, and for each kernel the reason why it stays as it is, or nothing. `independent` says that the
-    compiler knows the pragma by which loops are said to have no dependences.
+    Returns the text, and for each kernel the reason why its threads stay threads, or nothing. `independent` says that
+    the compiler knows the pragma by which loops are said to have no dependences. Without `loops`, there are marks only.
     """
     source = Source(text)
     functions = [(name, node) for node in find(source.root, "function_definition") if (name := _name(node))]
     kernels = [node for _, node in functions if b"__global__" in source.plain[node.start_byte : _body(node).start_byte]]
     if not kernels:
         return text, {}
-    waiting = _waiting(functions)
-    bodies = [(_body(node).start_byte, _body(node).end_byte) for _, node in functions]
-    for each in find(source.root, *NAMES):
-        hidden = not any(start <= each.start_byte < end for start, end in bodies)
-        if hidden and (word(each) in BARRIERS or _WAITS.fullmatch(word(each))):
-            return text, {_name(node): "threads wait in what is no function" for node in kernels}
     facts = _facts(source)
-    if _waits_unseen(source, waiting):
-        return text, {_name(node): "threads may wait where no kernel shows it" for node in kernels}
     stand_ins = _stand_ins(source, functions, kernels, facts)
+    waiting = _waiting(functions)
+    unseen = _why_none(source, functions, waiting)
+    why = unseen or ("" if loops else "its threads are to run by themselves")
     taken = [(node.start_byte, node.end_byte) for node in (*kernels, *stand_ins)]
     # In functions, operators, lambdas of the namespace, default arguments and values of members.
     index = any(
@@ -76,6 +72,8 @@ def rewrite_regions(text: str, *, independent: bool = False) -> tuple[str, dict[
     for node in (*kernels, *stand_ins):
         name = _name(node)
         try:
+            if why:
+                raise Unsupported(why)
             new = _rewrite(source, node, facts, waiting, independent, index)
         except Unsupported as reason:
             reasons[name] = str(reason)
@@ -83,11 +81,24 @@ def rewrite_regions(text: str, *, independent: bool = False) -> tuple[str, dict[
         body = _body(node)
         changes.append((body.start_byte, body.end_byte, new))
         reasons.update(dict.fromkeys(stand_ins.get(node, [name]), ""))
+    # The end of a function that a kernel calls once, and that nobody else calls, is the end of the kernel.
+    once = () if unseen else (each for each in stand_ins if _name(each) not in _words(_body(each)))
+    changes += write_marks(source, (*kernels, *once), [(start, end) for start, end, _ in changes])
     pieces, position = [], 0
     for start, end, new in sorted(changes):
         pieces += [source.text(position, start), new]
         position = end
     return "".join(pieces) + source.text(position, len(source.data)), reasons
+
+
+def _why_none(source: Source, functions: list[tuple[str, Node]], waiting: frozenset[str]) -> str:
+    """Say why no kernel of a source can be taken apart, or nothing."""
+    bodies = [(_body(node).start_byte, _body(node).end_byte) for _, node in functions]
+    for each in find(source.root, *NAMES):
+        hidden = not any(start <= each.start_byte < end for start, end in bodies)
+        if hidden and (word(each) in BARRIERS or _WAITS.fullmatch(word(each))):
+            return "threads wait in what is no function"
+    return "threads may wait where no kernel shows it" if _waits_unseen(source, waiting) else ""
 
 
 def _rewrite(source: Source, node: Node, facts: Facts, waiting: frozenset[str], independent: bool, index: bool) -> str:
@@ -161,6 +172,10 @@ def _only_calls(kernel: Node, name: str, facts: Facts) -> bool:
     same = {v for v in variables.all if v.declaration is None and not v.has("change", "address")}
     shared = {v.start for v in variables.all if v.lasting} | {start for start, v in variables.at.items() if v.lasting}
     return all(each.start_byte in shared or variables.is_uniform(each, same) for each in arguments.named_children)
+
+
+def _words(node: Node) -> set[str]:
+    return {word(each) for each in find(node, *NAMES)}
 
 
 def _body(node: Node) -> Node:

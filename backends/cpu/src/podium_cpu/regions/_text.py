@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, RowLoop, Strided
+from podium_cpu.regions._pieces import (
+    Barrier,
+    Block,
+    Branch,
+    Loop,
+    Once,
+    Piece,
+    Region,
+    RowLoop,
+    Strided,
+    all_pieces,
+)
 from podium_cpu.regions._region_text import ALL_THREADS, ROWS, RegionWriter
 from podium_cpu.regions._syntax import called_name
 from podium_cpu.regions._variables import Unsupported
@@ -86,7 +97,9 @@ class Writer(RegionWriter):
         self._store(piece.condition)
         self._put(f" }} {name}_n += {name}[podium_t] = podium_in && podium_c;")
         self._put(f" {other}_n += {other}[podium_t] = podium_in && !podium_c; }} }} (void){other}_n;")
-        for mask, pieces in ((name, piece.then), (other, piece.other)):
+        # What the threads do that do not come to a barrier, as to return, they do before the others are there.
+        sides = sorted(((name, piece.then), (other, piece.other)), key=lambda side: _meets(side[1]))
+        for mask, pieces in sides:
             if pieces:
                 self._put(f" if ({mask}_n) {{")
                 self._masks.append(mask)
@@ -240,3 +253,7 @@ class Writer(RegionWriter):
         if piece.result is not None:
             ends = {"__syncthreads_count": "", "__syncthreads_or": " != 0", "__syncthreads_and": " == 0"}
             self._region(piece.result, {piece.call.start_byte: (piece.call.end_byte, f"int({votes}{ends[name]})")})
+
+
+def _meets(pieces: list[Piece]) -> bool:
+    return any(isinstance(piece, Barrier) for piece in all_pieces(pieces))

@@ -2,7 +2,7 @@
 #ifndef PODIUM_CPU_BLOCK_H
 #define PODIUM_CPU_BLOCK_H
 
-#include "job.h"
+#include "divergence.h"
 
 namespace podium_cpu {
 
@@ -36,39 +36,13 @@ static inline void append(queue &q, queue &more) {
 static void run_fiber(void *address);
 static bool release_converged(worker &w);
 
-// Name the places that threads wait at, and how many at each; they wait for each other.
-[[noreturn]] static __attribute__((noinline)) void stop_deadlock(worker &w) {
-  char text[detail_bytes];
-  size_t length = 0;
-  uint32_t place[6];
-  w.code->where(place);
-  const podium_cpu_launch &l = *w.launch;
-  length += size_t(snprintf(text, sizeof text, "in block (%u,%u,%u) %u of %u threads have not returned", place[0],
-                            place[1], place[2], w.live, w.size));
-  for (uint32_t i = 0; i < w.used && length < sizeof text; ++i) {
-    const fiber &f = w.fibers[i];
-    bool told = f.at.what == nullptr;
-    for (uint32_t k = 0; k < i && !told; ++k)
-      told = w.fibers[k].at.what && w.fibers[k].at.line == f.at.line && strcmp(w.fibers[k].at.what, f.at.what) == 0;
-    if (told)
-      continue;
-    uint32_t count = 0;
-    for (uint32_t k = i; k < w.used; ++k)
-      count += w.fibers[k].at.what && w.fibers[k].at.line == f.at.line && strcmp(w.fibers[k].at.what, f.at.what) == 0;
-    length += size_t(snprintf(text + length, sizeof text - length, "; %u wait%s at %s (%s:%d), such as thread (%u,%u,%u)",
-                              count, count == 1 ? "s" : "", f.at.what, f.at.file, f.at.line, f.thread % l.block[0],
-                              f.thread / l.block[0] % l.block[1], f.thread / l.block[0] / l.block[1]));
-  }
-  stop(w, PODIUM_CPU_ERROR_BARRIER, text);
-}
-
 // Find a thread to go on with where none is ready: a fresh one, or lanes that have waited for others long enough.
 static __attribute__((noinline)) fiber *next_fiber(worker &w) {
   if (w.started < w.size) {
     if (!ensure_stack(w, w.used))
       stop(w, PODIUM_CPU_ERROR_OUT_OF_MEMORY, nullptr);
     reset_fiber(w, w.used, run_fiber);
-    w.fibers[w.used].at.what = nullptr;
+    w.fibers[w.used].at = nullptr;
     return &w.fibers[w.used++];
   }
   if (!release_converged(w))
@@ -95,11 +69,11 @@ static inline __attribute__((always_inline)) void suspend(worker &w, bool fresh 
 }
 
 static inline __attribute__((always_inline)) void wait_at(worker &w, uint32_t thread, const site &at) {
-  w.current->at = at;
+  w.current->at = &at;
   w.current->thread = thread;
   fiber *self = w.current;
   suspend(w);
-  self->at.what = nullptr;
+  self->at = nullptr;
 }
 
 static inline void start_thread(worker &w, uint32_t thread) {
@@ -112,10 +86,11 @@ static void begin_waiting(block &b, uint32_t thread) {
   worker &w = static_cast<worker &>(b);
   w.live = w.size - thread;  // the threads before this one have returned
   w.arrived = w.votes = 0;
-  w.grid_waiting = false;
+  w.meeting_number = 0;
+  w.apart = w.grid_waiting = false;
   w.used = 1;
   w.current = &w.fibers[0];
-  w.current->at.what = nullptr;
+  w.current->at = nullptr;
   w.ready.first = w.waiting.first = nullptr;
   for (uint32_t i = 0; i < max_warps; ++i) {
     const uint32_t first = i * warp_threads;
@@ -173,26 +148,49 @@ static void leave_grid(job &j) {
 // ---- the block ----
 
 static void release_barrier(worker &w) {
+  if (__builtin_expect(is_divergent(w), 0))
+    stop_divergent(w);
   if (w.grid_waiting) {
     w.grid_waiting = false;
     wait_for_grid(w);
   }
   w.result = w.votes;
   w.arrived = w.votes = 0;
+  w.meeting_number = 0;
   append(w.ready, w.waiting);
+}
+
+static inline __attribute__((always_inline)) uint32_t arrive(worker &w, uint32_t thread, const site &at) {
+  if (++w.arrived == w.live) {
+    w.current->at = &at;
+    w.current->thread = thread;
+    release_barrier(w);
+    w.current->at = nullptr;
+  } else {
+    push(w.waiting, w.current);
+    wait_at(w, thread, at);
+  }
+  return w.result;
+}
+
+// Arrive as the first, or at what may be another barrier than that of the others.
+static __attribute__((noinline)) uint32_t arrive_apart(worker &w, uint32_t thread, const site &at) {
+  if (w.arrived == 0) {
+    w.meeting = &at;
+    w.meeting_number = at.number == no_number ? 0 : at.number;
+  } else if (!is_same(*w.meeting, at)) {
+    w.apart = true;
+  }
+  return arrive(w, thread, at);
 }
 
 static uint32_t barrier(block &b, uint32_t thread, uint32_t vote, const site &at) {
   worker &w = static_cast<worker &>(b);
   start_thread(w, thread);
   w.votes += vote;
-  if (++w.arrived == w.live) {
-    release_barrier(w);
-  } else {
-    push(w.waiting, w.current);
-    wait_at(w, thread, at);
-  }
-  return w.result;
+  if (__builtin_expect(at.number != w.meeting_number, 0))
+    return arrive_apart(w, thread, at);
+  return arrive(w, thread, at);
 }
 
 static void grid_barrier(block &b, uint32_t thread, const site &at) {

@@ -35,12 +35,12 @@ static constexpr size_t signal_stack_bytes = 64 << 10;
 static constexpr uint32_t max_workers = 4096;
 static constexpr size_t detail_bytes = 480;
 
-// A stack, and the thread of a block that is suspended on it.
-struct fiber {
+// A stack, and the thread of a block that is suspended on it; a line of the cache, which no other fiber shares.
+struct alignas(64) fiber {
   void *context;
   fiber *next;  // in the queue that it stands in
   char *stack;  // its lowest address, or null
-  site at;      // where the thread waits; `what` is null while it does not
+  const site *at;  // where the thread waits, on its own stack; null while it does not
   uint32_t thread;
   void *tag;
 };
@@ -59,6 +59,7 @@ struct job;
 struct worker : block {
   fiber fibers[PODIUM_CPU_MAX_THREADS + 1];
   lane own_lanes[PODIUM_CPU_MAX_THREADS];
+  departure own_departures[PODIUM_CPU_MAX_THREADS];
   warp warps[max_warps];
   void *home;  // the context that the launch came from
   stack_facts home_facts;
@@ -77,6 +78,9 @@ struct worker : block {
   uint32_t live;     // how many have not returned
   uint32_t arrived;  // how many wait at the barrier
   uint32_t votes, result;
+  const site *meeting;  // where the first of them does
+  int meeting_number;   // the number of that barrier, if it has one; else 0, which none has
+  bool apart;           // whether others wait at another one
   uint32_t used;      // how many fibers it has
   bool grid_waiting;  // whether the barrier is one of the grid
   fiber *current;
@@ -142,6 +146,7 @@ static worker *make_worker() {
   w->dynamic = map(PODIUM_CPU_MAX_SHARED);
   w->fibers[0].stack = map(first_stack_bytes);
   w->lanes = w->own_lanes;
+  w->departures = w->own_departures;
   if (!w->dynamic || !w->fibers[0].stack) {
     if (w->dynamic)
       munmap(w->dynamic, PODIUM_CPU_MAX_SHARED);

@@ -35,7 +35,7 @@ struct bringing {
   T *result;
 };
 
-template <class T>
+template <instruction, class T>
 static inline void finish_large_shuffle(lane *lanes, uint32_t participants) {
   for (uint32_t rest = participants; rest; rest &= rest - 1) {
     const lane &l = lanes[__builtin_ctz(rest)];
@@ -47,28 +47,28 @@ static inline void finish_large_shuffle(lane *lanes, uint32_t participants) {
   }
 }
 
-template <bool large>
+template <bool large, instruction which>
 struct shuffler {
   template <class T>
   static T shuffle(uint32_t mask, const T &value, uint32_t source, const site &at) {
-    return podium_cpu::shuffle(mask, value, source, at);
+    return podium_cpu::shuffle<which>(mask, value, source, at);
   }
 };
-template <>
-struct shuffler<true> {
+template <instruction which>
+struct shuffler<true, which> {
   template <class T>
   static T shuffle(uint32_t mask, const T &value, uint32_t source, const site &at) {
     T result = value;
     bringing<T> mine = {&value, &result};
-    meet(mask, uintptr_t(&mine), source, finish_large_shuffle<T>, at);
+    meet(mask, uintptr_t(&mine), source, finish_large_shuffle<which, T>, at);
     return result;
   }
 };
 
 // A value of any size, from a lane of the warp.
-template <class T>
+template <instruction which, class T>
 static inline T shuffle_any(uint32_t mask, const T &value, uint32_t source, const site &at) {
-  return shuffler<(sizeof(T) > 8)>::shuffle(mask, value, source, at);
+  return shuffler<(sizeof(T) > 8), which>::shuffle(mask, value, source, at);
 }
 
 template <bool possible, class T>
@@ -126,9 +126,10 @@ class thread_block : public thread_group {
  public:
   typedef cooperative_groups::arrival_token arrival_token;
 
-  static void sync(PODIUM_CPU_SITE) {
-    podium_cpu::barrier(false, "sync() of a thread_block", podium_file, podium_line);
+  static void sync(podium_cpu::numbered n, PODIUM_CPU_SITE) {
+    podium_cpu::barrier(false, "sync() of a thread_block", podium_file, podium_line, n);
   }
+  static void sync(PODIUM_CPU_SITE) { sync(podium_cpu::numbered{podium_cpu::no_number}, podium_file, podium_line); }
   // To arrive early is to promise less than to wait for all, so the waiting does for both.
   static arrival_token barrier_arrive() { return arrival_token(); }
   static void barrier_wait(arrival_token, PODIUM_CPU_SITE) { sync(podium_file, podium_line); }
@@ -222,26 +223,30 @@ class thread_block_tile<n, void> : public lane_group {
 
   template <class T>
   T shfl(T value, int rank, PODIUM_CPU_SITE) const {
-    return podium_cpu::shuffle_any(mask, value, (podium_cpu::own_lane() & ~(n - 1)) | (uint32_t(rank) & (n - 1)),
-                                   PODIUM_CPU_AT("shfl() of a cooperative group"));
+    const uint32_t from = (podium_cpu::own_lane() & ~(n - 1)) | (uint32_t(rank) & (n - 1));
+    return podium_cpu::shuffle_any<podium_cpu::indexed>(mask, value, from,
+                                                        PODIUM_CPU_AT("shfl() of a cooperative group"));
   }
   template <class T>
   T shfl_up(T value, unsigned int delta, PODIUM_CPU_SITE) const {
     const uint32_t lane = podium_cpu::own_lane();
-    return podium_cpu::shuffle_any(mask, value, delta > thread_rank() ? lane : lane - delta,
-                                   PODIUM_CPU_AT("shfl_up() of a cooperative group"));
+    const uint32_t from = delta > thread_rank() ? lane : lane - delta;
+    return podium_cpu::shuffle_any<podium_cpu::upwards>(mask, value, from,
+                                                        PODIUM_CPU_AT("shfl_up() of a cooperative group"));
   }
   template <class T>
   T shfl_down(T value, unsigned int delta, PODIUM_CPU_SITE) const {
     const uint32_t lane = podium_cpu::own_lane();
-    return podium_cpu::shuffle_any(mask, value, delta >= n - thread_rank() ? lane : lane + delta,
-                                   PODIUM_CPU_AT("shfl_down() of a cooperative group"));
+    const uint32_t from = delta >= n - thread_rank() ? lane : lane + delta;
+    return podium_cpu::shuffle_any<podium_cpu::downwards>(mask, value, from,
+                                                          PODIUM_CPU_AT("shfl_down() of a cooperative group"));
   }
   template <class T>
   T shfl_xor(T value, unsigned int bits, PODIUM_CPU_SITE) const {
     const uint32_t lane = podium_cpu::own_lane();
-    return podium_cpu::shuffle_any(mask, value, bits < n ? lane ^ bits : lane,
-                                   PODIUM_CPU_AT("shfl_xor() of a cooperative group"));
+    const uint32_t from = bits < n ? lane ^ bits : lane;
+    return podium_cpu::shuffle_any<podium_cpu::crosswise>(mask, value, from,
+                                                          PODIUM_CPU_AT("shfl_xor() of a cooperative group"));
   }
 };
 
@@ -261,20 +266,23 @@ class coalesced_group : public lane_group {
 
   template <class T>
   T shfl(T value, unsigned int rank, PODIUM_CPU_SITE) const {
-    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, rank),
-                                   PODIUM_CPU_AT("shfl() of a cooperative group"));
+    const uint32_t from = podium_cpu::lane_of(mask, rank);
+    return podium_cpu::shuffle_any<podium_cpu::indexed>(mask, value, from,
+                                                        PODIUM_CPU_AT("shfl() of a cooperative group"));
   }
   template <class T>
   T shfl_up(T value, unsigned int delta, PODIUM_CPU_SITE) const {
     const uint32_t rank = thread_rank();
-    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, delta > rank ? rank : rank - delta),
-                                   PODIUM_CPU_AT("shfl_up() of a cooperative group"));
+    const uint32_t from = podium_cpu::lane_of(mask, delta > rank ? rank : rank - delta);
+    return podium_cpu::shuffle_any<podium_cpu::upwards>(mask, value, from,
+                                                        PODIUM_CPU_AT("shfl_up() of a cooperative group"));
   }
   template <class T>
   T shfl_down(T value, unsigned int delta, PODIUM_CPU_SITE) const {
     const uint32_t rank = thread_rank();
-    return podium_cpu::shuffle_any(mask, value, podium_cpu::lane_of(mask, delta >= lanes - rank ? rank : rank + delta),
-                                   PODIUM_CPU_AT("shfl_down() of a cooperative group"));
+    const uint32_t from = podium_cpu::lane_of(mask, delta >= lanes - rank ? rank : rank + delta);
+    return podium_cpu::shuffle_any<podium_cpu::downwards>(mask, value, from,
+                                                          PODIUM_CPU_AT("shfl_down() of a cooperative group"));
   }
 };
 
@@ -338,6 +346,9 @@ inline void thread_group::sync(const char *podium_file, int podium_line) const {
 template <class Group>
 static inline void sync(const Group &group, PODIUM_CPU_SITE) {
   group.sync(podium_file, podium_line);
+}
+static inline void sync(podium_cpu::numbered n, const thread_block &, PODIUM_CPU_SITE) {
+  thread_block::sync(n, podium_file, podium_line);
 }
 template <class Group>
 static inline auto thread_rank(const Group &group) -> decltype(group.thread_rank()) {

@@ -9,33 +9,52 @@
 
 namespace podium_cpu {
 
+// The first argument of a barrier whose number is known: see regions/_marks.py.
+struct numbered {
+  int number;
+};
+
 // Wait until all threads of the block that have not returned are at a barrier; return how many came with a vote.
-static inline __attribute__((noinline)) uint32_t barrier(bool vote, const char *what, const char *file, int line) {
+static inline __attribute__((noinline)) uint32_t barrier(bool vote, const char *what, const char *file, int line,
+                                                         numbered n) {
   waiting_thread self;
-  return podium_cpu_runtime->barrier(self.b, self.linear, vote, site{what, file, line});
+  return podium_cpu_runtime->barrier(self.b, self.linear, vote, site{what, file, line, n.number});
 }
 
 // Wait for all threads of all blocks.
 static inline __attribute__((noinline)) void grid_barrier(const char *what, const char *file, int line) {
   waiting_thread self;
-  podium_cpu_runtime->grid_barrier(self.b, self.linear, site{what, file, line});
+  podium_cpu_runtime->grid_barrier(self.b, self.linear, site{what, file, line, no_number});
 }
 
 static inline bool is_cooperative() { return here->launch->cooperative != 0; }
 
 }  // namespace podium_cpu
 
+static inline void __syncthreads(podium_cpu::numbered n, PODIUM_CPU_SITE) {
+  podium_cpu::barrier(false, "__syncthreads()", podium_file, podium_line, n);
+}
+static inline int __syncthreads_count(podium_cpu::numbered n, int predicate, PODIUM_CPU_SITE) {
+  return int(podium_cpu::barrier(predicate != 0, "__syncthreads_count()", podium_file, podium_line, n));
+}
+static inline int __syncthreads_or(podium_cpu::numbered n, int predicate, PODIUM_CPU_SITE) {
+  return podium_cpu::barrier(predicate != 0, "__syncthreads_or()", podium_file, podium_line, n) != 0;
+}
+static inline int __syncthreads_and(podium_cpu::numbered n, int predicate, PODIUM_CPU_SITE) {
+  return podium_cpu::barrier(predicate == 0, "__syncthreads_and()", podium_file, podium_line, n) == 0;
+}
+
 static inline void __syncthreads(PODIUM_CPU_SITE) {
-  podium_cpu::barrier(false, "__syncthreads()", podium_file, podium_line);
+  __syncthreads(podium_cpu::numbered{podium_cpu::no_number}, podium_file, podium_line);
 }
 static inline int __syncthreads_count(int predicate, PODIUM_CPU_SITE) {
-  return int(podium_cpu::barrier(predicate != 0, "__syncthreads_count()", podium_file, podium_line));
+  return __syncthreads_count(podium_cpu::numbered{podium_cpu::no_number}, predicate, podium_file, podium_line);
 }
 static inline int __syncthreads_or(int predicate, PODIUM_CPU_SITE) {
-  return podium_cpu::barrier(predicate != 0, "__syncthreads_or()", podium_file, podium_line) != 0;
+  return __syncthreads_or(podium_cpu::numbered{podium_cpu::no_number}, predicate, podium_file, podium_line);
 }
 static inline int __syncthreads_and(int predicate, PODIUM_CPU_SITE) {
-  return podium_cpu::barrier(predicate == 0, "__syncthreads_and()", podium_file, podium_line) == 0;
+  return __syncthreads_and(podium_cpu::numbered{podium_cpu::no_number}, predicate, podium_file, podium_line);
 }
 
 // The threads of a block share one thread of the system: only the compiler could mix up their accesses.

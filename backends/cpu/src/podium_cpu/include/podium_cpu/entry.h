@@ -107,9 +107,17 @@ struct podium_entry<void (*)(P...), kernel, may_wait> {
       kernel(arguments...);
       if (podium_regions::whole_block)
         return;
+      if (past)
+        depart(b, linear);
       if (switched)  // this thread has waited, and another stack has carried on from here
         podium_cpu_runtime->exit_thread(b, linear_thread());
     }
+  }
+
+  static void depart(block &b, uint32_t linear) {
+    b.departures[b.departed++ % PODIUM_CPU_MAX_THREADS] = departure{linear, past};
+    if (b.past < past)
+      b.past = past;
   }
 
   // Threads that need not wait, as loops around the kernel's own code. What a compiler has to see, to make vectors of

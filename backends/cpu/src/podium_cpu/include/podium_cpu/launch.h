@@ -25,6 +25,9 @@ namespace podium_cpu {
 
 static thread_local block *here;    // the block that runs
 static thread_local bool switched;  // whether a thread of this block has waited, or could have
+// The number of the last barrier that a thread has left behind for good, or 0. It is set wherever a thread leaves a
+// kernel whose barriers have numbers: see regions/_marks.py.
+static thread_local int past;
 
 // A value that the compiler cannot copy together with its neighbours, which would take their common address.
 static inline uint32_t alone(uint32_t value) {
@@ -93,7 +96,8 @@ static inline void run_blocks(block &b) {
       blockIdx.y = alone(y);
       blockIdx.z = alone(z);
       switched = false;
-      b.started = 0;
+      b.started = b.departed = 0;
+      b.past = 0;
       threads(b);
       if (switched)
         podium_cpu_runtime->finish_block(b);

@@ -68,16 +68,23 @@ static inline uint32_t reach(T first, T distance, uint32_t count, const Predicat
 static inline __attribute__((noinline, unused)) void meet(const unsigned char *here, const unsigned char *live,
                                                            uint32_t threads, const char *what, const char *file,
                                                            int line) {
-  uint32_t present = 0, missing = 0;
-  for (uint32_t i = 0; i < threads; ++i) {
-    present += here[i];
-    missing += !here[i] && (!live || live[i]);
+  uint32_t present = 0, missing = 0, first = threads, absent = threads;
+  for (uint32_t i = threads; i-- > 0;) {
+    if (here[i])
+      ++present, first = i;
+    else if (!live || live[i])
+      ++missing, absent = i;
   }
   if (!missing)
     return;
+  const uint32_t x = blockDim.x, y = blockDim.y;
   char text[400];
-  podium_cpu::os::format(text, sizeof text, "in block (%u,%u,%u) %u threads are at %s (%s:%d), to which %u others do not come",
-                         blockIdx.x, blockIdx.y, blockIdx.z, present, what, file, line, missing);
+  podium_cpu::os::format(text, sizeof text,
+                         "in block (%u,%u,%u) %u of %u threads do%s not come to %s (%s:%d), such as thread (%u,%u,%u)"
+                         "; %u wait%s there, such as thread (%u,%u,%u)",
+                         blockIdx.x, blockIdx.y, blockIdx.z, missing, threads, missing == 1 ? "es" : "", what, file,
+                         line, absent % x, absent / x % y, absent / x / y, present, present == 1 ? "s" : "", first % x,
+                         first / x % y, first / x / y);
   podium_cpu::stop(PODIUM_CPU_ERROR_BARRIER, text);
 }
 

@@ -10,12 +10,21 @@ namespace podium_cpu {
 
 static constexpr uint32_t warp_threads = 32;
 static constexpr uint32_t max_warps = PODIUM_CPU_MAX_THREADS / warp_threads;
-static constexpr uint32_t runtime_version = 4;  // rises with every change to this file
+static constexpr uint32_t runtime_version = 5;  // rises with every change to this file
+
+static constexpr int no_number = 1 << 30;
 
 // Where a thread waits, in the user's words and the user's file.
 struct site {
   const char *what, *file;
   int line;
+  int number;  // of a barrier in the text: above zero in the kernel itself, below it in other functions; or no_number
+};
+
+// A thread that has left its kernel, and the last barrier that it has come past by then.
+struct departure {
+  uint32_t thread;
+  int past;
 };
 
 // What a thread brings to a warp function and takes from it.
@@ -33,6 +42,9 @@ struct block {
   uint32_t started;  // how many of them were started, in order
   char *dynamic;     // dynamic shared memory, of the greatest size there is
   lane *lanes;       // one a thread
+  departure *departures;
+  uint32_t departed;  // how many there are
+  int past;           // the greatest number among them
   const podium_cpu_launch *launch;
   void *const *parameters;
 };

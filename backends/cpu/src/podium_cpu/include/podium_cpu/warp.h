@@ -24,6 +24,11 @@ static inline __attribute__((noinline)) uint64_t meet(uint32_t mask, uint64_t va
 
 static inline void finish_nothing(lane *, uint32_t) {}
 
+// Lanes meet that have the same `finish`. Functions that are other instructions of a GPU, where they do not meet, have
+// one of their own, though it does the same.
+enum instruction { indexed, upwards, downwards, crosswise, lanes_with, any_lane, all_lanes };
+
+template <instruction>
 static inline void finish_shuffle(lane *lanes, uint32_t participants) {
   if (participants == ~0u) {
     for (uint32_t i = 0; i < warp_threads; ++i)
@@ -38,6 +43,7 @@ static inline void finish_shuffle(lane *lanes, uint32_t participants) {
 }
 
 // The lanes with a true predicate, and above them the lanes that took part.
+template <instruction>
 static inline void finish_ballot(lane *lanes, uint32_t participants) {
   uint64_t result = uint64_t(participants) << 32;
   for (uint32_t rest = participants; rest; rest &= rest - 1)
@@ -48,6 +54,7 @@ static inline void finish_ballot(lane *lanes, uint32_t participants) {
 }
 
 // For each lane the lanes with its value, and above them the lanes that took part.
+template <instruction>
 static inline void finish_match(lane *lanes, uint32_t participants) {
   for (uint32_t rest = participants; rest; rest &= rest - 1) {
     lane &l = lanes[__builtin_ctz(rest)];
@@ -68,12 +75,12 @@ static inline void finish_reduce(lane *lanes, uint32_t participants) {
     lanes[__builtin_ctz(rest)].result = result;
 }
 
-template <class T>
+template <instruction which, class T>
 static inline T shuffle(uint32_t mask, T value, uint32_t source, const site &at) {
   static_assert(sizeof(T) <= 8, "a shuffle moves values of at most eight bytes");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
-  bits = meet(mask, bits, source, finish_shuffle, at);
+  bits = meet(mask, bits, source, finish_shuffle<which>, at);
   memcpy(static_cast<void *>(&value), &bits, sizeof(T));
   return value;
 }
@@ -82,7 +89,7 @@ static inline uint32_t own_lane() { return linear_thread() % warp_threads; }
 
 }  // namespace podium_cpu
 
-#define PODIUM_CPU_AT(what) (podium_cpu::site{what, podium_file, podium_line})
+#define PODIUM_CPU_AT(what) (podium_cpu::site{what, podium_file, podium_line, podium_cpu::no_number})
 
 static inline void __syncwarp(unsigned int mask = 0xffffffffu, PODIUM_CPU_SITE) {
   podium_cpu::meet(mask, 0, 0, podium_cpu::finish_nothing, PODIUM_CPU_AT("__syncwarp()"));
@@ -91,46 +98,48 @@ static inline void __syncwarp(unsigned int mask = 0xffffffffu, PODIUM_CPU_SITE) 
 template <class T>
 static inline T __shfl_sync(unsigned int mask, T value, int source, int width = 32, PODIUM_CPU_SITE) {
   const int lane = int(podium_cpu::own_lane());
-  return podium_cpu::shuffle(mask, value, uint32_t((lane & ~(width - 1)) | (source & (width - 1))),
-                             PODIUM_CPU_AT("__shfl_sync()"));
+  const uint32_t from = uint32_t((lane & ~(width - 1)) | (source & (width - 1)));
+  return podium_cpu::shuffle<podium_cpu::indexed>(mask, value, from, PODIUM_CPU_AT("__shfl_sync()"));
 }
 
 template <class T>
 static inline T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = 32, PODIUM_CPU_SITE) {
   const uint32_t lane = podium_cpu::own_lane(), within = lane & uint32_t(width - 1);
-  return podium_cpu::shuffle(mask, value, delta > within ? lane : lane - delta, PODIUM_CPU_AT("__shfl_up_sync()"));
+  return podium_cpu::shuffle<podium_cpu::upwards>(mask, value, delta > within ? lane : lane - delta,
+                                                  PODIUM_CPU_AT("__shfl_up_sync()"));
 }
 
 template <class T>
 static inline T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = 32, PODIUM_CPU_SITE) {
   const uint32_t lane = podium_cpu::own_lane(), within = lane & uint32_t(width - 1);
-  return podium_cpu::shuffle(mask, value, delta >= uint32_t(width) - within ? lane : lane + delta,
-                             PODIUM_CPU_AT("__shfl_down_sync()"));
+  const uint32_t from = delta >= uint32_t(width) - within ? lane : lane + delta;
+  return podium_cpu::shuffle<podium_cpu::downwards>(mask, value, from, PODIUM_CPU_AT("__shfl_down_sync()"));
 }
 
 template <class T>
 static inline T __shfl_xor_sync(unsigned int mask, T value, int lane_mask, int width = 32, PODIUM_CPU_SITE) {
   const uint32_t lane = podium_cpu::own_lane(), source = lane ^ uint32_t(lane_mask);
-  return podium_cpu::shuffle(mask, value, source > (lane | uint32_t(width - 1)) ? lane : source,
-                             PODIUM_CPU_AT("__shfl_xor_sync()"));
+  return podium_cpu::shuffle<podium_cpu::crosswise>(mask, value, source > (lane | uint32_t(width - 1)) ? lane : source,
+                                                    PODIUM_CPU_AT("__shfl_xor_sync()"));
 }
 
 namespace podium_cpu {
 
+template <instruction which>
 static inline uint32_t ballot(uint32_t mask, bool predicate, const site &at) {
-  return uint32_t(meet(mask, predicate, 0, finish_ballot, at));
+  return uint32_t(meet(mask, predicate, 0, finish_ballot<which>, at));
 }
 
 }  // namespace podium_cpu
 
 static inline unsigned int __ballot_sync(unsigned int mask, int predicate, PODIUM_CPU_SITE) {
-  return podium_cpu::ballot(mask, predicate != 0, PODIUM_CPU_AT("__ballot_sync()"));
+  return podium_cpu::ballot<podium_cpu::lanes_with>(mask, predicate != 0, PODIUM_CPU_AT("__ballot_sync()"));
 }
 static inline int __any_sync(unsigned int mask, int predicate, PODIUM_CPU_SITE) {
-  return podium_cpu::ballot(mask, predicate != 0, PODIUM_CPU_AT("__any_sync()")) != 0;
+  return podium_cpu::ballot<podium_cpu::any_lane>(mask, predicate != 0, PODIUM_CPU_AT("__any_sync()")) != 0;
 }
 static inline int __all_sync(unsigned int mask, int predicate, PODIUM_CPU_SITE) {
-  return podium_cpu::ballot(mask, predicate == 0, PODIUM_CPU_AT("__all_sync()")) == 0;
+  return podium_cpu::ballot<podium_cpu::all_lanes>(mask, predicate == 0, PODIUM_CPU_AT("__all_sync()")) == 0;
 }
 
 template <class T>
@@ -138,7 +147,8 @@ static inline unsigned int __match_any_sync(unsigned int mask, T value, PODIUM_C
   static_assert(sizeof(T) <= 8, "a match compares values of at most eight bytes");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
-  return uint32_t(podium_cpu::meet(mask, bits, 0, podium_cpu::finish_match, PODIUM_CPU_AT("__match_any_sync()")));
+  return uint32_t(podium_cpu::meet(mask, bits, 0, podium_cpu::finish_match<podium_cpu::any_lane>,
+                                   PODIUM_CPU_AT("__match_any_sync()")));
 }
 
 template <class T>
@@ -146,7 +156,8 @@ static inline unsigned int __match_all_sync(unsigned int mask, T value, int *all
   static_assert(sizeof(T) <= 8, "a match compares values of at most eight bytes");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof(T));
-  const uint64_t result = podium_cpu::meet(mask, bits, 0, podium_cpu::finish_match, PODIUM_CPU_AT("__match_all_sync()"));
+  const uint64_t result = podium_cpu::meet(mask, bits, 0, podium_cpu::finish_match<podium_cpu::all_lanes>,
+                                           PODIUM_CPU_AT("__match_all_sync()"));
   *all = uint32_t(result) == uint32_t(result >> 32);
   return *all ? uint32_t(result) : 0;
 }
