@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("--kernels", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="fewer samples, and smaller arrays")
     parser.add_argument("--size", choices=("small", "medium", "figures", "short"), help="size of the kernels' work")
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout, for the part compile")
     parser.add_argument("--output", type=Path, default=HERE / "results" / "cpu.json", help="the JSON file")
     options = parser.parse_args()
     unknown = set(options.sections) - {*SECTIONS, "worker"}
@@ -60,7 +61,7 @@ def main() -> int:
         short = ["--size", "small" if size == "small" else "short", *["--quick"] * options.quick]
         measure: dict[str, Callable[[], object]] = {
             "launch": lambda: measure_launch(report, effort),
-            "compile": lambda: measure_compiling(report, processes=2 if options.quick else 15),
+            "compile": lambda: measure_compiling(report, 2 if options.quick else 15, options.against),
             "costs": lambda: measure_costs(report, effort),
             "cores": lambda: measure_cores(report, short, options.output.with_suffix(".svg")),
         }

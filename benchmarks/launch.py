@@ -233,6 +233,9 @@ def measure_start(measurement: Measurement) -> None:
         "choosing the driver, after the import": processes(
             measurement, f"{choose}; print(time.perf_counter() - start)"
         ),
+        "of it pluggy, imported alone": processes(
+            measurement, "import time; start = time.perf_counter(); import pluggy; print(time.perf_counter() - start)"
+        ),
     }
     measurement.table("Start", "ms", rows)
     cold = []

@@ -36,6 +36,7 @@ before = set(sys.modules)
 launch(x, 31)
 level = type(kernel[1, 32]).__module__, kernel.level
 modules = sorted(set(sys.modules))
+launch(x, 0)
 assert x.tolist() == [3.0] * 31 + [1.0]
 print(json.dumps({"events": events, "threads": started, "modules": modules, "level": level}))
 kernel.warm_up()

@@ -107,14 +107,16 @@ def test_the_background_build_arrives(
     """A launch never waits for the compiler; the module comes by itself, and launches then use it."""
     kernel = podium.kernel("__global__ void k(float* x, short arrives) {}")
     launch = kernel[1, 1]
-    launch(None, 1)
-    assert python_launches == [1]  # the compiler takes longer than this
     build = kernel.binding().launcher._build
     assert build is not None
+    launch(None, 1)
+    assert python_launches == [1] and not build.started  # it would slow down the compilers of other first launches
+    launch(None, 1)
+    assert python_launches == [1, 1] and build.started  # the compiler takes longer than this
     build.run()  # waits for the thread that builds, or builds
     launch(None, 1)
     launch(None, 1)
-    assert python_launches == [1] and kernel.level == "generated"
+    assert python_launches == [1, 1] and kernel.level == "generated"
 
 
 def test_threads_move_over_together(fake: FakeDriver, auto: None, cold_builds: None, no_worker: None) -> None:
@@ -584,6 +586,7 @@ def test_a_fork_in_the_middle_of_a_build(tmp_path: Path, monkeypatch: pytest.Mon
     printed = run_forking("""
         podium.set_active(Safe())
         declared = kernel()
+        declared[1, 1](None, 1)
         declared[1, 1](None, 1)  # the worker is building now, and importing what it needs for that
         def child():
             declared[1, 1](None, 1)
@@ -615,6 +618,7 @@ def test_a_fork_in_the_middle_of_an_import_of_the_build(tmp_path: Path, monkeypa
         podium.set_active(Safe())
         declared = kernel()
         declared[1, 1](None, 1)
+        declared[1, 1](None, 1)
         print(importing.wait(60))
         def child():
             declared.warm_up()
@@ -625,14 +629,16 @@ def test_a_fork_in_the_middle_of_an_import_of_the_build(tmp_path: Path, monkeypa
 
 
 def test_the_interpreter_ends_while_a_build_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LIF-02: a program that ends right after its first launch ends cleanly, with a build under way."""
+    """LIF-02: a program that ends right after its second launch ends cleanly, with a build under way."""
     monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PODIUM_LAUNCHER", "auto")
     program = """
         import podium
         from podium.testing import FakeDriver
         podium.set_active(FakeDriver())
-        podium.kernel("__global__ void k(float* x, int n) {}")[1, 1](None, 1)
+        launch = podium.kernel("__global__ void k(float* x, int n) {}")[1, 1]
+        launch(None, 1)
+        launch(None, 1)
     """
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(program)], capture_output=True, text=True

@@ -1,8 +1,8 @@
 """Generated launchers: C for a signature shape, built in the background, kept on disk, shared by all kernels.
 
 `request` gives a `Build`. A module that the cache has is taken at once. Else launches go on interpreted until it is
-there; it is built from the first launch on, so that its compiler does not slow down the one that the kernel waits for.
-Only the pinned level waits for it.
+there; it is built from a kernel's second launch on, so that its compiler does not slow down those that first launches
+wait for. Only the pinned level waits for it.
 """
 
 from __future__ import annotations

@@ -123,6 +123,7 @@ class Launcher:
         self._entry: Any = self._launch
         self._fits = False  # whether the limits of the device have been looked at
         self._build: Build | None = None
+        self._launched = False  # from Python: a second such launch is when C begins to be worth it
         check_features(self.name, self.driver, self._config((1, 1, 1)))
         self._packed_attributes = pack_attributes(self.attributes, self.driver.attribute_keys)
         self._choose_level(_settings.launcher_level())
@@ -265,7 +266,9 @@ class Launcher:
     ) -> None:
         """Launch converted arguments from Python: scratch, hooks, the record of launches, the driver call."""
         self._check_fork()
-        self.build()
+        if self._launched:
+            self.build()
+        self._launched = True
         if not _state.attended() & _state.HOOKS:
             self._drive(config, device, stream, function, packed, args)
             return
