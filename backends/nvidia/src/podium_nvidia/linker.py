@@ -127,7 +127,8 @@ def _run(
         handle = api.create(len(arguments), arguments)
     except api.nvJitLinkError as error:
         message = f"{label} cannot be linked for {arch}: nvJitLink refuses {' '.join(arguments)}: {error}"
-        error_class = _UnknownArch if "ARCH" in str(error) else CompileError
+        # Older versions say of an architecture that they do not know only that something is wrong.
+        error_class = _UnknownArch if "ARCH" in str(error) or not options else CompileError
         raise error_class(message, program=label, target=str(target)) from None
     try:
         for kind, data, name in pieces:
