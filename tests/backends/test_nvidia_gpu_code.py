@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,22 @@ def test_a_cubin_of_another_tool(gpu: NvidiaDriver, level: str, tmp_path: Path) 
     file.write_bytes(podium.kernel(ADD).compile().code)
     for name in ("add", "_Z3addPfi"):
         assert added(podium.kernel(podium_nvidia.object_code(file, {name: SIGNATURE}))) == [4.0, 5.0, 6.0, 7.0]
+
+
+def test_a_fat_binary_of_nvcc(gpu: NvidiaDriver, level: str, tmp_path: Path) -> None:
+    """A fat binary has code for several architectures, and the driver takes the device's; symbols name its kernels."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("nvcc is not installed")
+    (tmp_path / "add.cu").write_text(ADD)
+    codes = ["-gencode=arch=compute_80,code=sm_80", f"-gencode=arch=compute_80,code=[sm_{number(gpu)},compute_80]"]
+    command = [nvcc, "-fatbin", *codes, "-o", str(tmp_path / "add.fatbin"), str(tmp_path / "add.cu")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"nvcc does not compile: {done.stderr.strip().splitlines()[-1]}")
+    code = podium_nvidia.object_code(tmp_path / "add.fatbin", {"_Z3addPfi": SIGNATURE})
+    assert (code.format, code.target) == ("fatbin", gpu.default_target())
+    assert added(podium.kernel(code)) == [4.0, 5.0, 6.0, 7.0]
 
 
 @pytest.mark.parametrize("flag", ["-dlto", "-rdc=true"])

@@ -89,6 +89,9 @@ def test_constants_tuples_and_numbered_parameters() -> None:
     assert str(made.signature) == "x: *fp32, t.0: i32, t.1: constexpr, t.2: i64, BLOCK: constexpr"
     made = podium_nvidia.triton_kernel(kernel(data, {0: "*fp32", 1: "i32", 2: "i64"}, {}))
     assert made.signature.names == ("arg0", "arg1", "arg2")
+    older = kernel(data, {"x": "*fp32", "n": "i32", "m": "i64"}, {"BLOCK": 64})
+    older.src.fn = SimpleNamespace(arg_names=["x", "BLOCK", "n", "m"])
+    assert str(podium_nvidia.triton_kernel(older).signature) == "x: *fp32, BLOCK: constexpr, n: i32, m: i64"
 
 
 def test_tensor_descriptors_are_the_values_that_the_binary_takes() -> None:

@@ -157,6 +157,8 @@ def _read_object(compiled: Any, signature: Any) -> tuple[bytes, dict[str, Any], 
     constants = dict(getattr(source, "constants", None) or {}) if signature is None else {}
     names = getattr(getattr(source, "fn", None), "arg_names", None) or []
     named = {_parameter_name(key, names): kind for key, kind in types.items()}
+    if signature is None and set(named) <= set(names):  # older versions leave out what is constexpr
+        named = {name: named.get(name, "constexpr") for name in names}
     return bytes(data), metadata, named, constants
 
 
