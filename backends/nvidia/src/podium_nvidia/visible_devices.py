@@ -13,7 +13,7 @@ __all__ = ["VARIABLE", "hiding_reason"]
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
-_ENTRY = re.compile(r"\s*(?:\+?\d+|GPU-[0-9a-f-]*|MIG-\S+)\s*", re.IGNORECASE)
+_ENTRY = re.compile(r"\s*(?:\+?(?:0x[0-9a-f]+|\d+)|GPU-[0-9a-f-]*|MIG-\S+)\s*", re.IGNORECASE)
 
 
 def hiding_reason(count: int | None) -> str | None:
