@@ -48,7 +48,7 @@ extern "C" __global__ void ring(int* values, int rounds) {
 extern "C" __global__ void first(volatile int* flags) {
     asm volatile("griddepcontrol.launch_dependents;");
     long long begin = clock64();
-    while (flags[0] == 0 && clock64() - begin < 400000000) {}
+    while (flags[0] == 0 && clock64() - begin < 2000000000) {}
     flags[1] = flags[0];
     __threadfence();
 }
