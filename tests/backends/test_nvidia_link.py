@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,28 @@ def test_code_of_two_sources_becomes_one_cubin(flag: str, kind: str, tmp_path: P
     again = podium_nvidia.link([caller.code, file], kernels={"apply": "x: *fp32"}, target="sm_90", max_registers=64)
     assert [each.name for each in again.entries] == ["apply"]
     assert podium.kernel(again).name == "apply"
+
+
+def test_what_nvcc_made_is_linked(tmp_path: Path) -> None:
+    """Fat binaries, also with LTO-IR in them, PTX, object files and static libraries of nvcc are inputs."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None:
+        pytest.skip("nvcc is not installed")
+    (tmp_path / "called.cu").write_text(CALLED.splitlines()[0])
+    made = {
+        "called.fatbin": ["-fatbin", "-gencode=arch=compute_90,code=lto_90"],
+        "called.ptx": ["-ptx", "-arch=sm_90"],
+        "called.o": ["-c", "-arch=sm_90"],
+        "libcalled.a": ["-lib", "-arch=sm_90"],
+    }
+    caller = compiled(CALLER, flags=["-rdc=true"])
+    for name, flags in made.items():
+        command = [nvcc, *flags, "-rdc=true", "-o", name, "called.cu"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"nvcc does not compile: {done.stderr.strip()}")
+        linked = podium_nvidia.link([caller, tmp_path / name])
+        assert Cubin(linked.code).kernel(linked.symbol("apply")) is not None
 
 
 def test_errors_of_linking_say_what_is_missing() -> None:

@@ -50,7 +50,7 @@ def object_code(
         symbols = find_symbols(entries, ptx_kernels(data), label)
     elif kind == "fatbin":
         found, symbols = target_of(target), {}
-    elif kind in ("object", "ltoir", "library"):
+    elif kind in ("object", "ltoir", "library", "host object"):
         raise LoadError(f"{label} is to be linked before it can be loaded: podium_nvidia.link([...])")
     else:
         raise LoadError(f"{label} is neither a cubin, nor PTX, nor a fat binary")
@@ -68,9 +68,14 @@ def read(source: str | Path | bytes) -> tuple[bytes, str]:
 
 
 def kind_of(data: bytes) -> str | None:
-    """Tell what bytes are: "cubin", "object" (a cubin to be linked), "ptx", "fatbin", "ltoir", "library", or None."""
+    """Tell what bytes are: "cubin", "object" (a cubin to be linked), "ptx", "fatbin", "ltoir", "library", or None.
+
+    A "host object" is a file of the host's compiler, which nvcc puts code for GPUs into.
+    """
     if is_cubin(data):
         return "object" if data[16] == 1 else "cubin"
+    if data[:4] == b"\x7fELF":
+        return "host object"
     if data[:4] in _MAGICS:
         return _MAGICS[data[:4]]
     return "ptx" if _PTX.search(data[:4096]) else None

@@ -18,7 +18,7 @@ from podium_nvidia.toolkit import find_library
 __all__ = ["assemble", "link"]
 
 # nvJitLink's own numbers for what it is given.
-_INPUT_TYPES = {"cubin": 1, "object": 1, "ptx": 2, "ltoir": 3, "fatbin": 4, "library": 6}
+_INPUT_TYPES = {"cubin": 1, "object": 1, "ptx": 2, "ltoir": 3, "fatbin": 4, "host object": 5, "library": 6}
 
 
 def link(
@@ -31,7 +31,7 @@ def link(
     """Link object code, files and bytes into one cubin, as object code for ``podium.kernel`` and ``podium.module``.
 
     The inputs are what ``kernel.compile()`` gives with ``flags=["-dlto"]`` (LTO-IR) or ``flags=["-rdc=true"]``, cubins
-    that nvcc made with ``-rdc=true``, PTX, LTO-IR, fat binaries, and static libraries.
+    and object files that nvcc made with ``-rdc=true``, PTX, LTO-IR, fat binaries, and static libraries.
 
     `kernels` maps further names to signatures; those of object code are known. `target`, such as "sm_90", is that of
     the object code, else the active device's. The options are ``debug``, ``line_info``, ``max_registers``,
@@ -139,6 +139,8 @@ def _run(
         return bytes(code), _log(api.get_info_log_size, api.get_info_log, handle)
     except api.nvJitLinkError as error:
         log = _log(api.get_error_log_size, api.get_error_log, handle)
+        if "without LTO enabled" in log and "-lto" not in options:  # it was inside of a fat binary or a library
+            return _run(pieces, arch, ["-lto", *options], label, target)
         raise CompileError(
             f"{label} cannot be linked for {arch}: {log or error}{_advice(log, api)}",
             log=log,
