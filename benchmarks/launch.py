@@ -243,10 +243,11 @@ def measure_start(measurement: Measurement) -> None:
         with tempfile.TemporaryDirectory() as folder:
             one = Measurement(quick=True)
             one.processes = 1
-            cold.append(processes(one, FIRST, PODIUM_CACHE_DIR=folder)[0])
+            cold.append(processes(one, FIRST, PODIUM_BACKEND="cpu", PODIUM_CACHE_DIR=folder)[0])
     with tempfile.TemporaryDirectory() as folder:
-        processes(measurement, FIRST.replace("podium.synchronize()", "kernel.warm_up()"), PODIUM_CACHE_DIR=folder)
-        warm = processes(measurement, FIRST, PODIUM_CACHE_DIR=folder)
+        of_cpu = {"PODIUM_BACKEND": "cpu", "PODIUM_CACHE_DIR": folder}
+        processes(measurement, FIRST.replace("podium.synchronize()", "kernel.warm_up()"), **of_cpu)
+        warm = processes(measurement, FIRST, **of_cpu)
     compiler = processes(
         measurement,
         "import time\nfrom podium.backend import HostCompiler\ncompiler = HostCompiler.find('c++')\n"

@@ -248,6 +248,73 @@ def test_streams_run_beside_each_other() -> None:
     assert ran.stdout == "5\n", ran.stderr
 
 
+def test_a_queue_waits_for_an_event_of_another(module: podium.Module) -> None:
+    """An event passes after the launches before it, and what comes after `wait` in another queue comes after that."""
+    first, second, third = podium.Stream(), podium.Stream(), podium.Stream()
+    flag, out, text = zeros(1), zeros(1), zeros(1)
+    start = podium.Event()
+    start.record()
+    module["wait_for"][1, 1](flag, 1, out, 5, stream=first)
+    module["append"][1, 1](text, 1, stream=first)
+    event = first.record()
+    for stream in (second, third):
+        stream.wait(event)
+    module["append"][1, 1](text, 2, stream=second)
+    later = second.record()
+    third.wait(later)
+    module["append"][1, 1](text, 3, stream=third)
+    assert start.done and not event.done and not later.done and text[0] == 0
+    flag[0] = 1
+    third.synchronize()
+    assert event.done and later.done and text[0] == 123
+    assert 0 <= start.elapsed(event) <= start.elapsed(later)
+
+
+def test_an_event_that_is_recorded_anew(module: podium.Module) -> None:
+    """An event stands for where it was recorded last; who waited before waits for what it stood for then."""
+    slow, fast, waiting = podium.Stream(), podium.Stream(), podium.Stream()
+    flag, out, text = zeros(1), zeros(1), zeros(1)
+    module["wait_for"][1, 1](flag, 1, out, 5, stream=slow)
+    event = slow.record()
+    waiting.wait(event)
+    module["append"][1, 1](text, 1, stream=waiting)
+    event.record(fast)
+    event.synchronize()
+    assert event.done
+    flag[0] = 1
+    waiting.synchronize()
+    assert text[0] == 1 and out[0] == 5
+    slow.synchronize()
+    assert event.done
+
+
+def test_an_event_tells_what_went_wrong_before_it(module: podium.Module) -> None:
+    """Waiting for an event behind a launch that failed is an error that names the launch."""
+    stream, flag, out = podium.Stream(), zeros(1), zeros(1)
+    module["wait_for"][1, 1](flag, 1, out, 5, stream=stream)
+    module["null"][1, 1](zeros(2), stream=stream)
+    event = stream.record()
+    flag[0] = 1
+    with pytest.raises(LaunchError, match="in null, launched with grid"):
+        event.synchronize()
+    with pytest.raises(LaunchError, match="in null"):
+        stream.synchronize()
+    assert event.done
+
+
+def test_many_events_are_forgotten(module: podium.Module) -> None:
+    """Queues and events that have come to their end leave nothing; a dropped event is waited for all the same."""
+    text = zeros(1)
+    for _ in range(300):
+        first, second = podium.Stream(), podium.Stream()
+        module["append"][1, 1](text, 0, stream=first)
+        second.wait(first.record())
+        module["append"][1, 1](text, 0, stream=second)
+    module["append"][1, 1](text, 7, stream=second)
+    podium.synchronize()
+    assert text[0] == 7
+
+
 def test_a_copy_waits_for_its_stream(module: podium.Module) -> None:
     """Bytes are copied when the launches before them in the stream have run."""
     flag, out = zeros(1), zeros(1)
@@ -306,10 +373,13 @@ def test_streams_and_threads_after_a_fork() -> None:
     warnings.simplefilter("ignore")
     flag, out, text = zeros(1), zeros(1), zeros(1)
     module["wait_for"][1, 1](flag, 1, out, 5, stream=1)
+    behind = podium.Event()
+    behind.record(1)
     p = zeros(4000)
     child = os.fork()
     if child == 0:
         podium.synchronize()  # what the parent has queued is not here
+        behind.synchronize()
         module["index"][4000, 1](p)
         ids = np.zeros(64, np.uint64)
         module["threads_of"][64, 1](ids, p)

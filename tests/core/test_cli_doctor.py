@@ -126,6 +126,26 @@ def test_devices_and_toolchain(site: Site, capsys: pytest.CaptureFixture[str]) -
     assert (device["name"], device["target"], device["max_grid"]) == ("Gizmo 9", "good:g9:32", [7, 6, 5])
 
 
+def install_with_versions(site: Site, code: str) -> None:
+    install_working(site, "good")
+    path = site.folder / "podium_good" / "working.py"
+    path.write_text(path.read_text() + f"\n    def versions(self):\n        {code}\n")
+
+
+def test_versions(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """The versions that an active backend knows are shown."""
+    install_with_versions(site, 'return {"driver": "580.95", "toolkit": "13.0"}')
+    assert "good: driver 580.95, toolkit 13.0" in text(capsys)
+    versions = backend(report(capsys), "good")["versions"]
+    assert versions == {"value": {"driver": "580.95", "toolkit": "13.0"}, "error": None}
+
+
+def test_versions_that_fail(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """A backend that fails at telling its versions is a finding."""
+    install_with_versions(site, "raise OSError('gone')")
+    assert any("does not tell its versions" in problem for problem in problems(report(capsys), "backend good"))
+
+
 @pytest.mark.parametrize("level", ["devices", "toolchain"])
 @pytest.mark.parametrize(
     ("error", "shown"),

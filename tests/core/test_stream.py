@@ -87,6 +87,27 @@ def test_streams_of_several_protocols(fake: FakeDriver, launch: Any) -> None:
     assert stream_of(fake) == 4444
 
 
+def test_a_stream_of_another_device_is_not_taken(fake: FakeDriver, launch: Any) -> None:
+    """CTX-04: a stream belongs to a device: that of an array within reach, on another one, is passed over."""
+    fake.peers = True
+    launch(FakeArray(64, 1), Told(64, 0), None)
+    assert (fake.launches[-1].device, stream_of(fake)) == (1, 7001)
+    launch(FakeArray(64, 1), exchange_type()(device=0), Told(64, 1))
+    assert (fake.launches[-1].device, stream_of(fake)) == (1, 4444)
+
+
+def test_pinned_memory_decides_nothing(fake: FakeDriver, launch: Any) -> None:
+    """CTX-04: host memory that the device reaches says neither the device of a launch nor its stream."""
+    pinned = exchange_type()(device_type=3)
+    for _ in range(2):
+        launch(pinned, FakeArray(64, 1), None)
+        assert (fake.launches[-1].device, stream_of(fake)) == (1, 7001)
+        launch(pinned, exchange_type()(device=1), None)
+        assert (fake.launches[-1].device, stream_of(fake)) == (1, 901)
+        launch(pinned, None, None)
+        assert (fake.launches[-1].device, stream_of(fake)) == (0, 7000)
+
+
 @pytest.mark.parametrize("outcome", [1, 2])
 def test_a_library_that_cannot_tell_its_stream(fake: FakeDriver, launch: Any, outcome: int) -> None:
     """CTX-08: a failing question leads to the next array's stream, then the driver's; no error is left behind."""

@@ -48,8 +48,8 @@ def ask(doing: str, question: Callable[[], object], owner: str = "the backend") 
 class BackendReport:
     """One backend. `state` is active, inactive, failed, disabled or unready; only an active one has no `reason`.
 
-    `toolchains` has, for each language, the compiler or why there is none. `devices` has the devices of an active
-    backend; `traceback` is the whole error of a broken one.
+    `toolchains` has, for each language, the compiler or why there is none. `devices` and `versions` are of an active
+    backend, such as the version of its driver; `traceback` is the whole error of a broken one.
     """
 
     name: str
@@ -62,6 +62,7 @@ class BackendReport:
     api: int | None = None
     toolchains: dict[str, Answer] | None = None
     devices: Answer | None = None
+    versions: Answer | None = None
 
     @property
     def active(self) -> bool:
@@ -151,6 +152,9 @@ def _report(backend: Backend, *, detailed: bool) -> BackendReport:
         report,
         toolchains={language: _toolchain(driver, language) for language in sorted(driver.languages)},
         devices=ask("devices()", lambda: _devices(driver)) if report.active else None,
+        versions=ask("versions()", lambda: {str(name): str(each) for name, each in driver.versions().items()})
+        if report.active
+        else None,
     )
 
 

@@ -50,6 +50,10 @@ def _show(console: Console, report: Report, *, tracebacks: bool) -> None:
     console.heading("Backends")
     show_backends(console, report.backends, report.choice)
     _show_devices(console, report)
+    for backend in report.backends:
+        versions = backend.versions.value if backend.versions is not None else None
+        if versions:
+            console.line(f"{backend.name}: {', '.join(f'{name} {version}' for name, version in versions.items())}")
     toolchains = [line for backend in report.backends for line in _toolchain_lines(backend)]
     if toolchains:
         console.heading("Toolchains")

@@ -51,6 +51,8 @@ def _backends(report: Report) -> Iterator[Finding]:
             )
         elif backend.devices is not None and not backend.devices.value:
             yield Finding(subject, "it is active but has no devices", f"report this to {backend.distribution}")
+        if backend.versions is not None and backend.versions.error is not None:
+            yield Finding(subject, f"it does not tell its versions: {backend.versions.error}")
         for language, answer in (backend.toolchains or {}).items():
             if answer.error is not None:
                 yield Finding(subject, f"it cannot compile {language}: {answer.error}")

@@ -61,7 +61,8 @@ class Report:
                                   ``toolchains`` (by language: ``value`` or ``error``), ``devices`` (``value``, a
                                   list, or ``error``; null if not active). A device has ``index``, ``name``,
                                   ``target``, ``memory`` (bytes), ``max_grid``, ``max_block``, ``max_threads``,
-                                  ``max_shared`` (bytes), ``max_cluster``, ``max_parameter_bytes``
+                                  ``max_shared`` (bytes), ``max_cluster``, ``max_parameter_bytes``; ``versions``
+                                  (``value``, texts by name, or ``error``; null if not active)
         ``compilers``             list of ``language`` (c, c++), ``command``, ``version``, ``error``
         ``launcher``              ``level``, ``can_generate``, ``reason``
         ``cache``                 ``folder``, ``mode`` (disk, read-only, memory), ``reason``, ``entries``, ``bytes``,

@@ -186,14 +186,14 @@ static void run_job(job &j) {
 
 // ---- streams ----
 
-// Take a record with an event out of a stream; with the lock.
-static void leave_event(stream &s, record *r) {
+// Take a record with a place out of a stream; with the lock.
+static void leave_place(stream &s, record *r) {
   s.done = r->ticket;
   if (!r->waits) {
-    pass_event(*r->place, r->turn, s.status, s.detail);
+    pass(*r->place, s.status, s.detail);
     call_threads(pool_size);
   }
-  release_event(r->place);
+  release_recording(r->place);
   free(r);
   tidy_stream(s.handle);
   pthread_cond_broadcast(&done);
@@ -204,7 +204,7 @@ static void run_first(stream &s) {
   record *r = s.first;
   s.first = r->next;
   if (r->place)
-    return leave_event(s, r);
+    return leave_place(s, r);
   job j;
   prepare_job(j, &r->launch, r->parameters, *r->code);
   s.running = &j;
@@ -311,19 +311,18 @@ static int enqueue(const podium_cpu_launch *launch, void *const *parameters, con
   return possible ? PODIUM_CPU_SUCCESS : PODIUM_CPU_ERROR_OUT_OF_MEMORY;
 }
 
-// Put an event into a stream, to be passed there or to be waited for; with the lock. Tell whether there was memory.
-static bool enqueue_event(uint64_t handle, event &e, bool waits) {
+// Put a place into a stream, to be passed there or to be waited for; with the lock. Tell whether there was memory.
+static bool enqueue_place(uint64_t handle, recording &place, bool waits) {
   record *r = static_cast<record *>(calloc(1, sizeof(record)));
   if (!r)
     return false;
-  r->place = &e;
-  r->turn = e.recorded;
+  r->place = &place;
   r->waits = waits;
   if (!append(handle, r)) {
     free(r);
     return false;
   }
-  ++e.references;
+  ++place.references;
   return true;
 }
 

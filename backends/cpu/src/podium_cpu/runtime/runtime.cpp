@@ -159,17 +159,31 @@ PODIUM_CPU_EXPORT void podium_cpu_abandon() {
 }
 
 // Make an event, which has passed while it was not recorded; null if there is no memory.
-PODIUM_CPU_EXPORT void *podium_cpu_create_event() {
-  event *e = static_cast<event *>(calloc(1, sizeof(event)));
-  if (e)
-    e->references = 1;
-  return e;
-}
+PODIUM_CPU_EXPORT void *podium_cpu_create_event() { return calloc(1, sizeof(event)); }
 
 PODIUM_CPU_EXPORT void podium_cpu_destroy_event(void *address) {
+  event *e = static_cast<event *>(address);
   pthread_mutex_lock(&pool_lock);
-  release_event(static_cast<event *>(address));
+  release_recording(e->latest);
   pthread_mutex_unlock(&pool_lock);
+  free(e);
+}
+
+static bool record_event(event &e, uint64_t handle) {
+  recording *made = static_cast<recording *>(calloc(1, sizeof(recording)));
+  if (!made)
+    return false;
+  made->references = 1;
+  stream *s = *find_stream(handle);
+  if (!s || is_idle(*s)) {
+    pass(*made, s ? s->status : PODIUM_CPU_SUCCESS, s ? s->detail : nullptr);
+  } else if (!enqueue_place(handle, *made, false)) {
+    free(made);
+    return false;
+  }
+  release_recording(e.latest);
+  e.latest = made;
+  return true;
 }
 
 // Put an event behind what is in a stream, or let a stream other than 0 wait for it.
@@ -177,44 +191,38 @@ PODIUM_CPU_EXPORT int podium_cpu_place_event(void *address, uint64_t handle, int
   event &e = *static_cast<event *>(address);
   bool possible = true;
   pthread_mutex_lock(&pool_lock);
-  if (waits) {
-    if (e.passed < e.recorded)
-      possible = enqueue_event(handle, e, true);
-  } else {
-    ++e.recorded;
-    stream *s = *find_stream(handle);
-    if (!s || is_idle(*s)) {
-      pass_event(e, e.recorded, s ? s->status : PODIUM_CPU_SUCCESS, s ? s->detail : nullptr);
-      call_threads(pool_size);
-      pthread_cond_broadcast(&done);
-    } else {
-      possible = enqueue_event(handle, e, false);
-    }
-  }
+  if (!waits)
+    possible = record_event(e, handle);
+  else if (e.latest && !e.latest->passed)
+    possible = enqueue_place(handle, *e.latest, true);
   pthread_mutex_unlock(&pool_lock);
   return possible ? PODIUM_CPU_SUCCESS : PODIUM_CPU_ERROR_OUT_OF_MEMORY;
 }
 
 // Wait until an event has passed; return what had gone wrong in its stream by then, or that the time was up.
 PODIUM_CPU_EXPORT int podium_cpu_wait_for_event(void *address, uint32_t milliseconds) {
-  event &e = *static_cast<event *>(address);
   const timespec until = later_by(milliseconds);
   last_detail[0] = 0;
+  int status = PODIUM_CPU_SUCCESS;
   pthread_mutex_lock(&pool_lock);
-  bool passed = e.passed >= e.recorded;
-  while (!passed && milliseconds && pthread_cond_timedwait(&done, &pool_lock, &until) != ETIMEDOUT)
-    passed = e.passed >= e.recorded;
-  const int status = passed ? e.status : PODIUM_CPU_NOT_READY;
-  if (passed && status)
-    memcpy(last_detail, e.detail, detail_bytes);
+  if (recording *r = static_cast<event *>(address)->latest) {
+    ++r->references;  // the event may be recorded anew meanwhile
+    while (!r->passed && milliseconds && pthread_cond_timedwait(&done, &pool_lock, &until) != ETIMEDOUT) {
+    }
+    status = r->passed ? r->status : PODIUM_CPU_NOT_READY;
+    if (r->passed && status)
+      memcpy(last_detail, r->detail, detail_bytes);
+    release_recording(r);
+  }
   pthread_mutex_unlock(&pool_lock);
   return last_status = status;
 }
 
-// When an event passed last, in nanoseconds of the system's monotonic clock.
+// When an event passed, in nanoseconds of the system's monotonic clock; 0 if it was not recorded.
 PODIUM_CPU_EXPORT uint64_t podium_cpu_event_time(void *address) {
   pthread_mutex_lock(&pool_lock);
-  const uint64_t time = static_cast<event *>(address)->time;
+  const recording *r = static_cast<event *>(address)->latest;
+  const uint64_t time = r ? r->time : 0;
   pthread_mutex_unlock(&pool_lock);
   return time;
 }

@@ -11,20 +11,24 @@
 
 namespace podium_cpu {
 
-struct event {
-  uint32_t references;        // its owner, and the records that have it
-  uint64_t recorded, passed;  // how often
-  uint64_t time;              // of the last passing, in nanoseconds
-  int status;                 // what had gone wrong in the stream by then
+// What an event stands for since it was recorded last; who waits for it goes on doing so when the event is recorded anew.
+struct recording {
+  uint32_t references;  // the event, the records that have it, and who waits for it
+  bool passed;
+  uint64_t time;  // of passing, in nanoseconds
+  int status;     // what had gone wrong in the stream by then
   char detail[detail_bytes];
+};
+
+struct event {
+  recording *latest;  // null before the first
 };
 
 // What is in a stream: a launch, with its own copy of the arguments behind it, or an event.
 struct record {
   record *next;
-  event *place;   // null for a launch
-  uint64_t turn;  // which of the event's recordings it is
-  bool waits;     // for the event, and does not pass it
+  recording *place;  // null for a launch
+  bool waits;        // for another stream to pass it
   podium_cpu_launch launch;
   const kernel *code;
   const char *name;
@@ -46,19 +50,17 @@ struct stream {
 static stream *streams;
 static uint64_t tickets;
 
-static void release_event(event *e) {
-  if (--e->references == 0)
-    free(e);
+static void release_recording(recording *r) {
+  if (r && --r->references == 0)
+    free(r);
 }
 
-static void pass_event(event &e, uint64_t turn, int status, const char *detail) {
-  if (turn < e.passed)  // it has been recorded anew, in a stream that was faster
-    return;
-  e.passed = turn;
-  e.time = nanoseconds(CLOCK_MONOTONIC);
-  e.status = status;
+static void pass(recording &r, int status, const char *detail) {
+  r.passed = true;
+  r.time = nanoseconds(CLOCK_MONOTONIC);
+  r.status = status;
   if (status)
-    memcpy(e.detail, detail, detail_bytes);
+    memcpy(r.detail, detail, detail_bytes);
 }
 
 static stream **find_stream(uint64_t handle) {
@@ -71,7 +73,7 @@ static stream **find_stream(uint64_t handle) {
 // Whether a stream stays where it is, since another one has not passed an event.
 static inline bool is_held(const stream &s) {
   const record *r = s.first;
-  return r->place && r->waits && r->place->passed < r->turn;
+  return r->place && r->waits && !r->place->passed;
 }
 
 static inline bool is_idle(const stream &s) { return !s.first && !s.running; }
@@ -91,8 +93,8 @@ static void drop_records(stream &s) {
     s.first = r->next;
     if (r->place) {
       if (!r->waits)
-        pass_event(*r->place, r->turn, s.status, s.detail);
-      release_event(r->place);
+        pass(*r->place, s.status, s.detail);
+      release_recording(r->place);
     }
     free(r);
   }
