@@ -24,6 +24,8 @@ def folder_digest(folder: str | os.PathLike[str], *, suffix: str = "", deep: boo
     """
     path = os.fspath(folder)
     rows = _rows(path, suffix, deep)
+    if not rows:
+        return sha256().hexdigest()
     key = cache_key("digest", os.path.abspath(path), repr(rows))
     cache = default_cache()
     known = cache.get(key)
