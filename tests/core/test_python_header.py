@@ -150,6 +150,21 @@ def test_structures_are_those_of_python(tmp_path: Path, declarations: str) -> No
     )
 
 
+@needs_python_h
+@needs_declarations
+def test_ints_lie_where_python_has_them(tmp_path: Path) -> None:
+    """The digits of an int, which launchers read without a call, have Python's places and Python's number of bits."""
+    mine = ["offsetof(struct podium_int, size)", "offsetof(struct podium_int, digit)", "30"]
+    real = ["offsetof(PyLongObject, ob_digit)", "PyLong_SHIFT"]
+    if sys.version_info >= (3, 12):
+        real = ["offsetof(PyLongObject, long_value.lv_tag)", "offsetof(PyLongObject, long_value.ob_digit)", real[1]]
+    else:
+        real = ["offsetof(PyVarObject, ob_size)", *real]
+    mine_values = run_values(tmp_path, '#include "podium_python.h"', mine, MINOR, f"-I{INCLUDE_DIR}")
+    real_values = run_values(tmp_path, "#include <Python.h>", real, f"-I{PYTHON_INCLUDE}")
+    assert list(mine_values.values()) == list(real_values.values())
+
+
 def prototypes(declarations: str) -> list[str]:
     flat = re.sub(r"\{[^{}]*\}", "{}", re.sub(r"\{[^{}]*\}", "{}", declarations))
     return re.findall(r"^(?!typedef|static|extern|struct|__attribute__)[\w ]+[ *]+\w+\([^{};]*\);$", flat, re.MULTILINE)

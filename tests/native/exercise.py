@@ -196,6 +196,62 @@ def watched(driver: FakeDriver) -> None:
         attempt(launch, FakeArray(64, 1), 1)
 
 
+class Stream:
+    """A stream whose method gives anything."""
+
+    def __init__(self, pair: Any) -> None:
+        self.pair = pair
+
+    def __cuda_stream__(self) -> Any:
+        return self.pair() if callable(self.pair) else self.pair
+
+
+def lookups(driver: FakeDriver) -> None:
+    with podium.use(driver):
+        kernel = podium.kernel("__global__ void k(float* x, int n) {}")
+        array = podium.empty(4)
+        sizes: list[Any] = [
+            1,
+            2,
+            (3, 4),
+            (5, 6, 7),
+            2**20,
+            1.0,
+            True,
+            None,
+            "x",
+            (),
+            (1, 2.0),
+            [1],
+            -1,
+            2**70,
+            Hostile(),
+        ]
+        streams: list[Any] = [
+            None, 5, 2**64 - 1, 2**64, -1, "x", podium.Stream(), Stream((0, 5)), Stream((1, 5)), Stream((0,)),
+            Stream((0, -1)), Stream(5), Stream(lambda: 1 // 0), Hostile(), True,
+        ]  # fmt: skip
+        for _ in range(2):
+            for grid in sizes:
+                for block in sizes:
+                    attempt(lambda grid, block: kernel[grid, block](array, 1), grid, block)
+            for key in sizes:
+                attempt(lambda key: kernel[key](array, 1), key)
+            for stream in streams:
+                attempt(kernel[1, 1], array, 1, stream=stream)
+                attempt(kernel[1, 1], array, stream=stream)
+                attempt(kernel[1, 1], FakeArray(64, 1), "n", stream=stream)
+        binding = kernel.binding()
+        kind = type(binding.shortcut)
+        for arguments in ((), (5,), (driver, {}), (driver, 5), (driver, binding._launches)):
+            attempt(kind, *arguments)
+        kernel._shortcut = kind(driver, 5)  # not a table: nothing is found in it
+        attempt(lambda: kernel[(9, 9), 1](array, 1))
+        binding._launches.clear()
+        attempt(lambda: kernel[1, 1](array, 1))
+    attempt(lambda: podium.kernel("__global__ void k(float* x, int n) {}")[1, 1])
+
+
 def wrong_owners(driver: FakeDriver) -> None:
     launcher = make_launcher(driver, "*fp32, i32")
     launcher.promote()
@@ -231,7 +287,7 @@ def main() -> None:
         return
     for _ in range(int(sys.argv[1])):
         driver = FakeDriver()
-        for part in (scalars, structs, arrays, scratch, watched, wrong_owners):
+        for part in (scalars, structs, arrays, scratch, watched, lookups, wrong_owners):
             part(driver)
         host(host_driver_class()())
         gc.collect()

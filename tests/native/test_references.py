@@ -124,6 +124,7 @@ def test_bound_launches_with_and_without_hooks(driver: FakeDriver, level: str) -
     launch(None, 1)
     launch = kernel.binding(driver).get((1, 1))
     array, number, events = FakeArray(64), 2**40 // 2**12, []
+    own, stream, grid = podium.empty(4, driver=driver), podium.Stream(driver=driver), (1, 2)
 
     def hook(event: Any) -> None:
         if not events:
@@ -137,6 +138,11 @@ def test_bound_launches_with_and_without_hooks(driver: FakeDriver, level: str) -
             launch(array, number)
             launch(array, n=number)
             launch(array, number, stream=5)
+            launch(array, number, stream=stream)
+            launch(own, number)
+            with podium.use(driver):
+                kernel[1, 1](array, number)
+                kernel[grid, 1](own, number, stream=stream)
         except ZeroDivisionError:
             pass
 
@@ -144,6 +150,9 @@ def test_bound_launches_with_and_without_hooks(driver: FakeDriver, level: str) -
         kernel,
         launch,
         array,
+        own,
+        stream,
+        grid,
         number,
         hook,
         raising,

@@ -40,6 +40,7 @@ class Binding:
         self._functions = {} if self._is_shared else kernel.loaded.setdefault(driver, {})
         self._launches: dict[Any, Callable[..., None]] = {}
         self._keys: dict[int, Any] = {}
+        self.shortcut: object = None  # for ``kernel[grid, block]`` in C, once there is a generated launch
         self._lock = ForkSafeLock()
 
     # ---- launches ----
@@ -78,6 +79,8 @@ class Binding:
         key = self._keys.pop(id(launch), None)
         if key is not None and self._launches.get(key) is launch:
             self._launches[key] = generated
+        if self.shortcut is None:
+            self.shortcut = self.kernel.shortcut(self.launcher.module, self.driver, self._launches)
 
     def _remember(self, key: Any, launch: Launch) -> None:
         if len(self._launches) >= _MOST_LAUNCHES:

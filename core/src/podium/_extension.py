@@ -112,6 +112,7 @@ def _is_declared() -> bool:
         sys.implementation.name == "cpython"
         and _DECLARED_VERSIONS[0] <= sys.version_info[:2] <= _DECLARED_VERSIONS[1]
         and sys.maxsize > 1 << 32
+        and sys.int_info.bits_per_digit == 30
         and not EXTENSION_SUFFIXES[0].startswith((f".cpython-3{minor}t", f".cp3{minor}t"))  # free-threaded
         and not hasattr(sys, "getobjects")  # Py_TRACE_REFS puts two words before every object
     )

@@ -52,6 +52,7 @@ class Kernel:
             dict(constants or {}),
         )
         self._contiguous = contiguous
+        self._shortcut: object = None
         self._bindings: dict[Driver, Binding] = {}
         self._lock = ForkSafeLock()
         self.loaded: dict[Driver, dict[int, Function]] = {}
@@ -113,7 +114,20 @@ class Kernel:
             binding = self._bindings[driver]
         except KeyError:
             binding = self.binding(driver)
+        self._shortcut = binding.shortcut
         return binding.get(key)
+
+    @staticmethod
+    def shortcut(module: Any, driver: Driver, launches: dict[Any, Callable[..., None]]) -> object:
+        """Make what ``kernel[grid, block]`` looks into in C; from the first one on, kernels do so.
+
+        `module` is the one of a generated launcher.
+        """
+        global _subscripts
+        if _subscripts is None:
+            method = module.subscript(Kernel, Kernel.__getitem__, driver_config)
+            Kernel.__getitem__, _subscripts = method, module  # type: ignore[method-assign]
+        return _subscripts.Shortcut(driver, launches)
 
     def __call__(self, *args: Any, **keywords: Any) -> None:
         raise TypeError(f"{self.name} needs a grid and a block: kernel[grid, block](...)")
@@ -232,6 +246,9 @@ class Kernel:
         for binding in list(self._bindings.values()):
             binding.forget()
         _release(released)
+
+
+_subscripts: Any = None  # the module that has the C of Kernel.__getitem__
 
 
 def _kernel_of(module: Module, given: Given, contiguous: bool) -> Kernel:

@@ -151,6 +151,11 @@ class Launcher:
         return "generated" if ready else "interpreted"
 
     @property
+    def module(self) -> Any:
+        """The generated module; None as long as there is none."""
+        return self._build.module if self._build is not None else None
+
+    @property
     def scratch_count(self) -> int:
         """How many scratch pointers follow the arguments."""
         return len(self._scratch)

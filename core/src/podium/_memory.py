@@ -51,6 +51,9 @@ class Array:
     _buffer: Buffer
     _variable: Variable | None = None  # whose memory this is
     _pinned: bool = False
+    _podium_place: bytes = (
+        b""  # for generated C: the address and DLPack's device type and index, once a launch has asked
+    )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -205,7 +208,9 @@ class Array:
         }
 
     def _podium_location(self) -> ArrayLocation:
-        return ArrayLocation(self.ptr, self.__dlpack_device__()[0], self.device, self.dtype, True, False, self._buffer)
+        address, device_type = self.ptr, self.__dlpack_device__()[0]
+        self._podium_place = struct.pack("=Qii", address, device_type, self.device)
+        return ArrayLocation(address, device_type, self.device, self.dtype, True, False, self._buffer)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -34,18 +34,51 @@ static int podium_prepare(struct podium_launch *self, int device, uint64_t strea
     return empty;
 }
 
+/* Read the stream of a launch that is given nothing else by name: an int, None, or an object with the method
+ * __cuda_stream__. Returns 1 if it is left to Python, which also says what is wrong with it. */
+static int podium_explicit_stream(PyObject *names, PyObject *value, int *has_stream, uint64_t *stream) {
+    if (PyTuple_Size(names) != 1 || PyTuple_GetItem(names, 0) != podium_name_stream) return 1;
+    if (value == Py_None) return 0;
+    *has_stream = 1;
+    if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, stream) ? 0 : 1;
+    PyObject *method = PyObject_GetAttr(value, podium_name_cuda_stream);
+    if (method == NULL) {
+        PyErr_Clear();
+        return 1;
+    }
+    PyObject *pair = PODIUM_IS_TUPLE(method) ? NULL : PyObject_Vectorcall(method, NULL, 0, NULL);
+    int result = PODIUM_IS_TUPLE(method) ? 1 : pair == NULL ? -1 : 1;
+    Py_DecRef(method);
+    if (pair == NULL) return result;
+    uint64_t version = 1;
+    if (PODIUM_IS_TUPLE(pair) && PyTuple_Size(pair) == 2) {
+        PyObject *first = PyTuple_GetItem(pair, 0), *second = PyTuple_GetItem(pair, 1);
+        if (PODIUM_IS_INT(first) && PODIUM_IS_INT(second) && podium_unsigned_int(first, &version) && version == 0 &&
+            podium_unsigned_int(second, stream))
+            result = 0;
+    }
+    Py_DecRef(pair);
+    return result;
+}
+
 static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
     struct podium_launch *self = (struct podium_launch *)callable;
     struct podium_launcher *launcher = self->launcher;
-    if (PODIUM_UNLIKELY(keywords != NULL || launcher->state->attended ||
-                        PyVectorcall_NARGS(flags) != PODIUM_ARGUMENTS))
+    int has_stream = self->has_stream;
+    uint64_t stream = self->stream;
+    int is_slow = launcher->state->attended || PyVectorcall_NARGS(flags) != PODIUM_ARGUMENTS;
+    if (keywords != NULL && !is_slow) {
+        is_slow = podium_explicit_stream(keywords, args[PODIUM_ARGUMENTS], &has_stream, &stream);
+        if (is_slow < 0) return NULL;
+    }
+    if (PODIUM_UNLIKELY(is_slow))
         return PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
 
     PODIUM_CALL(call, values, launcher, args);
     PyObject *result = NULL;
     if (podium_unpack(&call, args, values) < 0) goto done;
     if (PODIUM_UNLIKELY(call.mixed)) {
-        result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), NULL);
+        result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
         goto done;
     }
     int device = call.device < 0 ? podium_driver_device() : call.device;
@@ -53,13 +86,12 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
         memset(self->functions, 0, sizeof self->functions);
         self->epoch = launcher->epoch;
     }
-    uint64_t stream;
     void *current = NULL;
-    if (self->has_stream)
-        stream = self->stream;
-    else if (!PODIUM_HOST_MEMORY && call.exchange != NULL && call.exchange->current_stream(call.device_type, device, &current) == 0)
+    if (has_stream) {
+        /* known */
+    } else if (!PODIUM_HOST_MEMORY && call.exchange != NULL && call.exchange->current_stream(call.device_type, device, &current) == 0) {
         stream = (uint64_t)(uintptr_t)current;
-    else {
+    } else {
         if (call.exchange != NULL) PyErr_Clear(); /* a library that cannot tell its stream: the next one's, or the driver's own */
         stream = call.has_stream ? call.stream : podium_driver_stream(device);
     }

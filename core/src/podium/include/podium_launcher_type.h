@@ -9,22 +9,14 @@ static PyTypeObject *podium_launcher_type;
 
 /* Read a grid axis: 0 if it is an exact int within the limit, else -1 without an exception. */
 static int podium_grid_axis(PyObject *object, uint32_t limit, uint32_t *out) {
-    int overflow;
-    if (!PODIUM_IS_INT(object)) return -1;
-    int64_t size = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow || size < 0 || size > (int64_t)limit) return -1;
+    int64_t size;
+    if (!PODIUM_IS_INT(object) || !podium_short_int(object, &size) || size < 0 || size > (int64_t)limit) return -1;
     *out = (uint32_t)size;
     return 0;
 }
 
 static int podium_handle(PyObject *object, uint64_t *out) {
-    if (!PODIUM_IS_INT(object)) return -1;
-    *out = PyLong_AsUnsignedLongLong(object);
-    if (*out == UINT64_MAX && PyErr_Occurred() != NULL) {
-        PyErr_Clear();
-        return -1;
-    }
-    return 0;
+    return PODIUM_IS_INT(object) && podium_unsigned_int(object, out) ? 0 : -1;
 }
 
 static PyObject *podium_launcher_call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {

@@ -143,6 +143,7 @@ typedef struct {
 #define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
 #define METH_VARARGS 0x0001
 #define METH_NOARGS 0x0004
+#define METH_O 0x0008
 #define PyBUF_SIMPLE 0
 #define PyBUF_WRITABLE 0x0001
 #define PyBUF_FORMAT 0x0004
@@ -156,7 +157,7 @@ typedef struct {
 extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_FalseStruct;
 extern struct podium_opaque_type {
     PyObject ob_base;
-} PyLong_Type, PyFloat_Type, PyType_Type;
+} PyLong_Type, PyFloat_Type, PyTuple_Type, PyType_Type;
 extern PyObject *PyExc_SystemError, *PyExc_TypeError, *PyExc_ImportError, *PyExc_MemoryError;
 #define Py_None (&_Py_NoneStruct)
 #define Py_True (&_Py_TrueStruct)
@@ -166,6 +167,9 @@ void Py_IncRef(PyObject *);
 void Py_DecRef(PyObject *);
 Py_ssize_t PyTuple_Size(PyObject *);
 PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t);
+PyObject *PyDict_GetItemWithError(PyObject *, PyObject *);
+int PyContextVar_Get(PyObject *, PyObject *, PyObject **);
+PyObject *PyDescr_NewMethod(PyTypeObject *, PyMethodDef *);
 PyObject *PyImport_ImportModule(const char *);
 PyObject *PyModuleDef_Init(PyModuleDef *);
 PyObject *PyType_FromModuleAndSpec(PyObject *, PyType_Spec *, PyObject *);
@@ -190,7 +194,9 @@ done:
     return result;
 }
 #endif
+PyObject *PyObject_GetAttr(PyObject *, PyObject *);
 PyObject *PyObject_GetAttrString(PyObject *, const char *);
+PyObject *PyUnicode_InternFromString(const char *);
 PyObject *PyObject_Repr(PyObject *);
 int PyObject_GetBuffer(PyObject *, Py_buffer *, int);
 void PyBuffer_Release(Py_buffer *);
@@ -219,6 +225,58 @@ int Py_IsInitialized(void);
 
 /* Exact types only: subclasses may mean something else and take the slow path. */
 #define PODIUM_IS_INT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyLong_Type)
+#define PODIUM_IS_TUPLE(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyTuple_Type)
 #define PODIUM_IS_FLOAT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyFloat_Type)
+
+/* Read an int of at most two digits, 60 bits, where it lies; 0 if it has more. To call Python for each costs more than
+ * all else that a launch does with it. */
+#ifdef PODIUM_USE_PYTHON_H
+PODIUM_UNUSED static int podium_short_int(PyObject *object, int64_t *out) {
+    int overflow;
+    *out = PyLong_AsLongLongAndOverflow(object, &overflow);
+    return !overflow;
+}
+#else
+struct podium_int {
+    PyObject ob_base;
+#if PODIUM_PYTHON_MINOR >= 12
+    uintptr_t size; /* how many digits, times 8; and 0 for a number above zero, 1 for zero, 2 for one below */
+#else
+    Py_ssize_t size; /* how many digits, negative for a number below zero */
+#endif
+    uint32_t digit[2]; /* of 30 bits, the lowest first; only as many as there are */
+};
+
+PODIUM_UNUSED static int podium_short_int(PyObject *object, int64_t *out) {
+    const struct podium_int *number = (const struct podium_int *)(const void *)object;
+#if PODIUM_PYTHON_MINOR >= 12
+    uint64_t digits = number->size >> 3;
+    int is_negative = (number->size & 3) == 2;
+#else
+    int is_negative = number->size < 0;
+    uint64_t digits = (uint64_t)(is_negative ? -number->size : number->size);
+#endif
+    if (PODIUM_UNLIKELY(digits > 2)) return 0;
+    int64_t magnitude = digits == 0 ? 0 : (int64_t)number->digit[0];
+    if (digits == 2) magnitude |= (int64_t)number->digit[1] << 30;
+    *out = is_negative ? -magnitude : magnitude;
+    return 1;
+}
+#endif
+
+/* Read an int of up to 64 bits without sign; 0, without an exception, if it is none. */
+PODIUM_UNUSED static int podium_unsigned_int(PyObject *object, uint64_t *out) {
+    int64_t number;
+    if (podium_short_int(object, &number)) {
+        *out = (uint64_t)number;
+        return number >= 0;
+    }
+    *out = PyLong_AsUnsignedLongLong(object);
+    if (PODIUM_UNLIKELY(*out == UINT64_MAX && PyErr_Occurred() != NULL)) {
+        PyErr_Clear();
+        return 0;
+    }
+    return 1;
+}
 
 #endif

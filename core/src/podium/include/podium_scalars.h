@@ -12,8 +12,9 @@
 PODIUM_UNUSED static int podium_signed(struct podium_call *call, int index, PyObject *value, int64_t low, int64_t high,
                                        void *out, size_t size) {
     if (PODIUM_IS_INT(value)) {
-        int overflow;
-        int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        int overflow = 0;
+        int64_t number;
+        if (PODIUM_UNLIKELY(!podium_short_int(value, &number))) number = PyLong_AsLongLongAndOverflow(value, &overflow);
         if (!overflow && number >= low && number <= high) {
             if (size == 8) memcpy(out, &number, 8);
             if (size == 4) memcpy(out, &(int32_t){(int32_t)number}, 4);
@@ -27,11 +28,9 @@ PODIUM_UNUSED static int podium_signed(struct podium_call *call, int index, PyOb
 
 PODIUM_UNUSED static int podium_unsigned(struct podium_call *call, int index, PyObject *value, uint64_t high, void *out,
                                          size_t size) {
-    if (PODIUM_IS_INT(value)) {
-        uint64_t number = PyLong_AsUnsignedLongLong(value);
-        if (PODIUM_UNLIKELY(number == UINT64_MAX && PyErr_Occurred() != NULL)) {
-            PyErr_Clear(); /* negative, or beyond 64 bits */
-        } else if (number <= high) {
+    uint64_t number;
+    if (PODIUM_IS_INT(value) && podium_unsigned_int(value, &number)) {
+        if (number <= high) {
             if (size == 8) memcpy(out, &number, 8);
             if (size == 4) memcpy(out, &(uint32_t){(uint32_t)number}, 4);
             if (size == 2) memcpy(out, &(uint16_t){(uint16_t)number}, 2);

@@ -1,0 +1,171 @@
+/* `kernel[grid, block]` in C: the bound launch of a grid and a block that were launched before.
+ *
+ * `podium._kernel.Kernel` has this for its `__getitem__` from the moment when there is a generated launcher. It looks
+ * whether the kernel's table of launches is that of the active driver, and whether the key is made of plain integers; all
+ * else is for the method in Python that it replaces.
+ */
+#ifndef PODIUM_SUBSCRIPT_H
+#define PODIUM_SUBSCRIPT_H
+
+#include "podium_object.h"
+
+/* The Python type `Shortcut`: a kernel's launches on one driver, and the one that was found last. */
+struct podium_shortcut {
+    PyObject_HEAD
+    PyObject *driver;
+    PyObject *launches; /* dict: (grid, block) -> launch */
+    PyObject *grid, *block, *launch;
+};
+
+static PyTypeObject *podium_shortcut_type;
+static PyObject *podium_slow_subscript; /* Kernel.__getitem__ in Python */
+static PyObject *podium_config;         /* podium._active.driver_config, and its context variable: */
+static PyObject *podium_used;
+static PyObject *podium_name_shortcut, *podium_name_set, *podium_name_remembered;
+
+/* Whether an attribute of the configuration is that object; it has no attributes that run code. */
+static int podium_config_has(PyObject *name, PyObject *object) {
+    PyObject *value = PyObject_GetAttr(podium_config, name);
+    if (value == NULL) PyErr_Clear();
+    Py_DecRef(value);
+    return value == object;
+}
+
+/* Whether a driver is the active one: DriverConfig.chosen. */
+static int podium_is_chosen(PyObject *driver) {
+    PyObject *used = NULL;
+    if (PyContextVar_Get(podium_used, NULL, &used) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    Py_DecRef(used);
+    if (used != Py_None) return used == driver;
+    if (podium_config_has(podium_name_set, driver)) return 1;
+    return podium_config_has(podium_name_set, Py_None) && podium_config_has(podium_name_remembered, driver);
+}
+
+/* Whether a grid or a block is an int or a tuple of ints: a key of them finds what it has made, and nothing else. */
+static int podium_is_plain_size(PyObject *size) {
+    if (PODIUM_IS_INT(size)) return 1;
+    if (!PODIUM_IS_TUPLE(size)) return 0;
+    Py_ssize_t count = PyTuple_Size(size);
+    for (Py_ssize_t index = 0; index < count; index++)
+        if (!PODIUM_IS_INT(PyTuple_GetItem(size, index))) return 0;
+    return 1;
+}
+
+static void podium_replace(PyObject **place, PyObject *object) {
+    PyObject *old = *place;
+    Py_IncRef(object);
+    *place = object;
+    Py_DecRef(old);
+}
+
+/* Find the launch of a key; NULL, without an exception, if it is not there. */
+static PyObject *podium_find_launch(struct podium_shortcut *self, PyObject *key) {
+    if (!PODIUM_IS_TUPLE(key) || PyTuple_Size(key) != 2) return NULL;
+    PyObject *grid = PyTuple_GetItem(key, 0), *block = PyTuple_GetItem(key, 1);
+    PyObject *launch = self->launch;
+    if (launch != NULL && grid == self->grid && block == self->block) { /* the very objects, which never change */
+        Py_IncRef(launch);
+        return launch;
+    }
+    if (!podium_is_plain_size(grid) || !podium_is_plain_size(block)) return NULL;
+    launch = PyDict_GetItemWithError(self->launches, key);
+    if (launch == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    Py_IncRef(launch);
+    /* An interpreted launch is one of a class, and is replaced some day. */
+    if (PyType_GetSlot(PODIUM_TYPE(launch), Py_tp_call) == (void *)PyVectorcall_Call) {
+        podium_replace(&self->launch, NULL); /* what lets go of objects runs other code: it must not find a mixture */
+        podium_replace(&self->grid, grid);
+        podium_replace(&self->block, block);
+        podium_replace(&self->launch, launch);
+    }
+    return launch;
+}
+
+static PyObject *podium_subscript(PyObject *kernel, PyObject *key) {
+    PyObject *shortcut = PyObject_GetAttr(kernel, podium_name_shortcut), *launch = NULL;
+    if (shortcut == NULL) return NULL;
+    if (PODIUM_TYPE(shortcut) == podium_shortcut_type) {
+        struct podium_shortcut *self = (struct podium_shortcut *)shortcut;
+        if (self->driver != NULL && podium_is_chosen(self->driver)) launch = podium_find_launch(self, key);
+    }
+    Py_DecRef(shortcut);
+    if (launch != NULL) return launch;
+    PyObject *arguments[2] = {kernel, key};
+    return PyObject_Vectorcall(podium_slow_subscript, arguments, 2, NULL);
+}
+
+static PyMethodDef podium_subscript_method = {
+    "__getitem__", podium_subscript, METH_O, "Return the kernel bound to a grid and a block."};
+
+/* subscript(Kernel, slow, config) -> a method for Kernel; once in a process */
+static PyObject *podium_make_subscript(PyObject *module, PyObject *arguments) {
+    PyObject *item[3];
+    for (int index = 0; index < 3; index++)
+        if ((item[index] = PyTuple_GetItem(arguments, index)) == NULL) return NULL;
+    (void)module;
+    podium_name_shortcut = PyUnicode_InternFromString("_shortcut");
+    podium_name_set = PyUnicode_InternFromString("_set");
+    podium_name_remembered = PyUnicode_InternFromString("_remembered");
+    podium_used = PyObject_GetAttrString(item[2], "_used");
+    if (podium_name_shortcut == NULL || podium_name_set == NULL || podium_name_remembered == NULL || podium_used == NULL)
+        return NULL;
+    podium_replace(&podium_slow_subscript, item[1]);
+    podium_replace(&podium_config, item[2]);
+    return PyDescr_NewMethod((PyTypeObject *)item[0], &podium_subscript_method);
+}
+
+/* Shortcut(driver, launches) */
+static PyObject *podium_shortcut_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    (void)keywords;
+    PyObject *driver = PyTuple_GetItem(arguments, 0), *launches = PyTuple_GetItem(arguments, 1);
+    if (driver == NULL || launches == NULL) return NULL;
+    PyObject *(*allocate)(PyTypeObject *, Py_ssize_t);
+    *(void **)&allocate = PyType_GetSlot(type, Py_tp_alloc);
+    struct podium_shortcut *self = (struct podium_shortcut *)allocate(type, 0);
+    if (self == NULL) return NULL;
+    podium_replace(&self->launches, launches);
+    podium_replace(&self->driver, driver);
+    return (PyObject *)self;
+}
+
+static int podium_shortcut_traverse(PyObject *object, visitproc visit, void *argument) {
+    struct podium_shortcut *self = (struct podium_shortcut *)object;
+    PODIUM_VISIT(PODIUM_TYPE(object));
+    PODIUM_VISIT(self->driver);
+    PODIUM_VISIT(self->launches);
+    PODIUM_VISIT(self->grid);
+    PODIUM_VISIT(self->block);
+    PODIUM_VISIT(self->launch);
+    return 0;
+}
+
+static int podium_shortcut_clear(PyObject *object) {
+    struct podium_shortcut *self = (struct podium_shortcut *)object;
+    PODIUM_CLEAR(self->driver); /* first: without it nothing is looked up */
+    PODIUM_CLEAR(self->launch);
+    PODIUM_CLEAR(self->grid);
+    PODIUM_CLEAR(self->block);
+    PODIUM_CLEAR(self->launches);
+    return 0;
+}
+
+static void podium_shortcut_dealloc(PyObject *object) { podium_free(object, podium_shortcut_clear); }
+
+static PyType_Slot podium_shortcut_slots[] = {
+    {Py_tp_doc, (void *)"Shortcut(driver, launches): what kernel[grid, block] looks into"},
+    {Py_tp_new, (void *)podium_shortcut_new},
+    {Py_tp_dealloc, (void *)podium_shortcut_dealloc},
+    {Py_tp_traverse, (void *)podium_shortcut_traverse},
+    {Py_tp_clear, (void *)podium_shortcut_clear},
+    {0, NULL},
+};
+static PyType_Spec podium_shortcut_spec = {"podium_launcher.Shortcut", sizeof(struct podium_shortcut), 0,
+                                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, podium_shortcut_slots};
+
+#endif

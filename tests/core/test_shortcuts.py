@@ -1,0 +1,368 @@
+"""What generated launches do without Python: find a bound launch, read an explicit stream, an array of podium's, an int."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import pickle
+import threading
+import weakref
+from fractions import Fraction
+from typing import Any
+
+import numpy
+import pytest
+from fake_launching import Pair, bytes_of, exchange, exchange_type, host_driver_class
+
+import podium
+from podium import LaunchConfig
+from podium._binding import Binding
+from podium._kernel import Kernel
+from podium._launch import Launch
+from podium._packing import Packer
+from podium.errors import ArgumentError, ArgumentTypeError, ArrayDeviceError, LaunchConfigError
+from podium.testing import FakeArray, FakeDriver
+
+SOURCE = "__global__ void k(float* x, int n) {}"
+
+
+@pytest.fixture
+def generated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
+
+
+@pytest.fixture
+def kernel(fake: FakeDriver, generated: None) -> Kernel:
+    """A kernel that was launched with several grids, so that C knows them."""
+    made = podium.kernel(SOURCE)
+    for grid in (1, 2, (3, 4), (3, 4, 5)):
+        for block in (1, (8, 2)):
+            for _ in range(2):
+                made[grid, block](None, 1)
+    return made
+
+
+def counting(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> list[Any]:
+    """Note each call of a method."""
+    calls: list[Any] = []
+    original = getattr(owner, name)
+
+    def counted(self: Any, *args: Any, **keywords: Any) -> Any:
+        calls.append(args)
+        return original(self, *args, **keywords)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
+
+
+# ---- kernel[grid, block] ----
+
+
+def test_known_launches_are_found_without_python(
+    kernel: Kernel, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A grid and a block of ints that were launched before are found in C, whether they are the same objects or equal."""
+    looked_up = counting(monkeypatch, Binding, "get")
+    for grid in (1, 2, (3, 4), (3, 4, 5), 2, 2, 1):
+        for block in (1, (8, 2)):
+            launch = kernel[grid, block]
+            assert type(launch).__name__ == "Launch" and not isinstance(launch, Launch)
+            assert kernel[grid, block] is launch is kernel[eval(repr((grid, block)))]
+            launch(None, 1)
+            assert fake.launches[-1].grid == (grid if isinstance(grid, tuple) else (grid,)) + (1,) * (
+                3 - len(grid) if isinstance(grid, tuple) else 2
+            )
+    assert looked_up == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (1.0, 1),
+        (1, 1.0),
+        ((3, 4.0), 1),
+        (Fraction(1), 1),
+        (numpy.float32(1), 1),
+        ((3, 4), numpy.float64(1)),
+        (1 + 0j, 1),
+    ],
+)
+def test_what_equals_an_int_is_none(kernel: Kernel, key: Any) -> None:
+    """GRD-04: a float that equals the integer of a known launch is refused, though it has the integer's hash."""
+    kernel[1, 1](None, 1)
+    with pytest.raises(LaunchConfigError):
+        kernel[key]
+
+
+@pytest.mark.parametrize(
+    ("key", "grid"),
+    [
+        ((True, 1), (1, 1, 1)),
+        ((numpy.int32(2), 1), (2, 1, 1)),
+        (([3, 4], 1), (3, 4, 1)),
+        ((numpy.array([3, 4]), 1), (3, 4, 1)),
+        ((lambda arguments: arguments["n"] + 5, 1), (6, 1, 1)),
+        (LaunchConfig(7, 1), (7, 1, 1)),
+        ((iter([2, 2]), 1), (2, 2, 1)),
+    ],
+)
+def test_other_keys_go_to_python(
+    kernel: Kernel, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, key: Any, grid: tuple[int, int, int]
+) -> None:
+    """GRD-01: everything else that a key can be means what it always means."""
+    looked_up = counting(monkeypatch, Binding, "get")
+    kernel[key](None, 1)
+    assert fake.launches[-1].grid == grid
+    assert len(looked_up) >= 1
+
+
+@pytest.mark.parametrize("key", [1, (1,), (1, 1, 1), "ab", None, [1, 1], {}])
+def test_wrong_keys_are_refused_alike(kernel: Kernel, key: Any) -> None:
+    """A key that is no pair is refused with the words of the method in Python."""
+    with pytest.raises(LaunchConfigError, match=r"write kernel\[grid, block\]"):
+        kernel[key]
+
+
+def test_a_list_in_a_key_is_read_each_time(kernel: Kernel, fake: FakeDriver) -> None:
+    """GRD-01: the same list with other numbers in it is another grid."""
+    grid = [2, 3]
+    for size in (3, 4, 3):
+        grid[1] = size
+        kernel[grid, 1](None, 1)
+        assert fake.launches[-1].grid == (2, size, 1)
+
+
+def test_the_active_driver_decides(kernel: Kernel, fake: FakeDriver) -> None:
+    """SEL-05: one kernel launches on whatever driver is active: by use, by set_active, in other threads and contexts."""
+    other, third = FakeDriver(), FakeDriver()
+
+    def where() -> FakeDriver:
+        before = {id(driver): len(driver.launches) for driver in (fake, other, third)}
+        kernel[1, 1](None, 1)
+        kernel[1, 1](None, 1)
+        (driver,) = (each for each in (fake, other, third) if len(each.launches) == before[id(each)] + 2)
+        return driver
+
+    assert where() is fake
+    with podium.use(other):
+        assert where() is other
+        inside = contextvars.copy_context()
+        with podium.use(fake):
+            assert where() is fake
+        assert where() is other
+        found: list[FakeDriver] = []
+        podium.set_active(third)
+        try:
+            thread = threading.Thread(target=lambda: found.append(where()))
+            thread.start()
+            thread.join()
+            assert found == [third]
+            assert where() is other
+        finally:
+            podium.set_active(None)
+    assert where() is fake
+    assert inside.run(where) is other
+    assert where() is fake
+
+
+def test_a_choice_that_is_taken_back_is_not_remembered(
+    kernel: Kernel, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SEL-02: after reset_active the driver is chosen anew, though the kernel knows launches of the one before."""
+    other = FakeDriver()
+    context = contextvars.Context()  # one without `use`
+
+    def launches() -> int:
+        kernel[1, 1](None, 1)
+        return len(other.launches)
+
+    podium.set_active(other)
+    try:
+        assert [context.run(launches) for _ in range(3)] == [1, 2, 3]
+        podium.reset_active()
+        monkeypatch.setenv("PODIUM_BACKEND", "no-such-backend")
+        with pytest.raises(podium.errors.UnknownBackendError):  # type: ignore[attr-defined]
+            context.run(launches)
+    finally:
+        podium.reset_active()
+
+
+def test_kernels_with_shortcuts_are_unloaded_and_freed(kernel: Kernel, fake: FakeDriver) -> None:
+    """LIF-04: neither unloading nor freeing a kernel minds what C remembers of it."""
+    launch = kernel[2, 1]
+    kernel.unload()
+    assert kernel[2, 1] is launch
+    kernel[2, 1](None, 1)
+    assert len(fake.unloaded) == 1 and len(fake.loaded) == 1
+    copied = pickle.loads(pickle.dumps(kernel))
+    assert type(copied) is Kernel
+    copied[2, 1](None, 1)
+    assert Kernel.__getitem__(copied, (2, 1)) is copied.__getitem__((2, 1))
+    with pytest.raises(TypeError):
+        Kernel.__getitem__(object(), (2, 1))  # type: ignore[arg-type]
+
+
+def test_many_grids_do_not_fill_memory(fake: FakeDriver, generated: None) -> None:
+    """Scale: launches that are forgotten, when there are too many, are made anew."""
+    kernel = podium.kernel(SOURCE)
+    for index in range(1, 5000):
+        kernel[index, 1](None, 1)
+        assert fake.launches[-1].grid == (index, 1, 1)
+    binding = kernel.binding()
+    assert len(binding._launches) < 5000
+    gone = weakref.ref(kernel)
+    del kernel, binding
+    gc.collect()
+    assert gone() is None
+
+
+# ---- stream= ----
+
+
+class Streaming:
+    """A stream of a library, in one of the forms of ``__cuda_stream__``."""
+
+    def __init__(self, pair: Any) -> None:
+        self.pair = pair
+
+    def __cuda_stream__(self) -> Any:
+        if isinstance(self.pair, Exception):
+            raise self.pair
+        return self.pair
+
+
+class Attributed:
+    __cuda_stream__ = (0, 77)
+
+
+def test_explicit_streams_stay_in_c(kernel: Kernel, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """STR-01: a stream that is given as an int, None or an object is read without leaving C."""
+    launch = kernel[1, 1]
+    slow = counting(monkeypatch, Launch, "_with_keywords")
+    own = podium.Stream()
+    exchange().set_stream(0, 900)
+    array = exchange_type()()
+    for stream, handle in (
+        (0, 0), (5, 5), (2**63, 2**63), (2**64 - 1, 2**64 - 1), (Streaming((0, 9)), 9), (own, own.handle), (None, 7000),
+    ):  # fmt: skip
+        launch(FakeArray(64), 1, stream=stream)
+        assert fake.launches[-1].stream == handle
+        launch(array, 1, stream=stream)
+        assert fake.launches[-1].stream == (900 if stream is None else handle)
+    assert slow == []
+
+
+def test_streams_mean_the_same_at_both_levels(fake: FakeDriver, level: str) -> None:
+    """STR-01: what a stream can be, and what it cannot, does not depend on the level."""
+    launch = podium.kernel(SOURCE)[1, 1]
+    launch(None, 1)
+    for stream, handle in ((Attributed(), 77), (numpy.int64(3), None), (Streaming((0, 4)), 4), (True, None)):
+        if handle is None:
+            with pytest.raises(ArgumentTypeError):
+                launch(None, 1, stream=stream)
+        else:
+            launch(None, 1, stream=stream)
+            assert fake.launches[-1].stream == handle
+    for bad in (-1, 2**64, 1.5, "x", object(), Streaming(None), Streaming((1, 2)), Streaming((0, -1)), Streaming((0,)),
+                Streaming([0, 1]), Streaming((0, "x"))):  # fmt: skip
+        with pytest.raises(ArgumentError):
+            launch(None, 1, stream=bad)
+    with pytest.raises(ZeroDivisionError):
+        launch(None, 1, stream=Streaming(ZeroDivisionError()))
+    with pytest.raises(ArgumentError):
+        launch(None, stream=5)
+    with pytest.raises(ArgumentError):
+        launch(None, 1, strem=5)
+    variant = launch  # of another size of shared memory, and with arguments by name
+    variant(None, n=1, stream=6)
+    variant(None, 1, shared=16, stream=8)
+    assert [(each.stream, each.shared) for each in fake.launches[-2:]] == [(6, 0), (8, 16)]
+
+
+def test_an_explicit_stream_reaches_launches_over_several_devices(fake: FakeDriver, level: str) -> None:
+    """STR-01: arrays on two devices, for which Python decides, do not lose the stream."""
+    fake.peers = True
+    launch = podium.kernel("__global__ void k(float* x, float* y) {}")[1, 1]
+    for _ in range(2):
+        launch(FakeArray(64, 1), FakeArray(64, 0), stream=5)
+        assert (fake.launches[-1].device, fake.launches[-1].stream) == (1, 5)
+
+
+# ---- podium's own arrays ----
+
+
+@pytest.mark.parametrize("memory", ["device", "host"])
+def test_own_arrays_are_read_without_python(
+    fake: FakeDriver, generated: None, monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:
+    """DLP-01: from its second launch on an array of podium's is read in C: address, device, and on which driver."""
+    located = counting(monkeypatch, Packer, "locate")
+    driver = fake if memory == "device" else host_driver_class()()
+    with podium.use(driver):
+        kernel = podium.kernel(SOURCE)
+        device = int(memory == "device")
+        array = podium.empty(4, device=device)
+        for count in range(4):
+            kernel[1, 1](array, 1)
+            launch = driver.launches[-1]
+            assert launch.parameters[0] == array.ptr.to_bytes(8, "little") and launch.device == device
+            if count == 1:
+                located.clear()
+        assert located == []
+        copied = pickle.loads(pickle.dumps(array))
+        assert copied.ptr != array.ptr
+        for _ in range(2):
+            kernel[1, 1](copied, 1)
+            assert driver.launches[-1].parameters[0] == copied.ptr.to_bytes(8, "little")
+
+
+def test_own_arrays_out_of_reach_are_refused_every_time(fake: FakeDriver, level: str) -> None:
+    """MEM-01: an array in memory that the driver does not reach is no less out of reach when C knows its place."""
+    host = host_driver_class()()
+    with podium.use(host):
+        array, kernel = podium.empty(4), podium.kernel(SOURCE)
+        for _ in range(2):
+            kernel[1, 1](array, 1)
+    kernel = podium.kernel(SOURCE)
+    for _ in range(3):
+        with pytest.raises(ArrayDeviceError):
+            kernel[1, 1](array, 1)
+
+
+def test_pinned_arrays_and_subclasses(fake: FakeDriver, level: str) -> None:
+    """Pinned arrays tell no device; what a class of the user's adds to an array changes nothing."""
+    kernel = podium.kernel(SOURCE)
+    pinned = podium.empty(4, pinned=True)
+
+    class Named:
+        def __init__(self, array: podium.Array) -> None:
+            self.array = array
+
+        @property
+        def _podium_place(self) -> bytes:
+            raise ZeroDivisionError
+
+        def _podium_location(self) -> Any:
+            return self.array._podium_location()
+
+    for _ in range(3):
+        for value in (pinned, Named(pinned)):
+            kernel[1, 1](value, 1)
+            launch = fake.launches[-1]
+            assert launch.parameters[0] == pinned.ptr.to_bytes(8, "little") and launch.device == 0
+
+
+# ---- Ints ----
+
+
+@pytest.mark.parametrize("name", ["i64", "u64", "i32", "u32", "i8", "*fp32"])
+def test_ints_of_every_length(name: str) -> None:
+    """ARG-03: C reads ints of one digit, two and more, of each sign, to the very ends of their range."""
+    both = Pair(name)
+    for bits in (0, 1, 7, 8, 15, 29, 30, 31, 32, 33, 59, 60, 61, 62, 63, 64, 65, 90, 120):
+        for value in (2**bits - 1, 2**bits, 2**bits + 1):
+            for signed in (value, -value):
+                result = both.same(signed)
+                if isinstance(result, list):
+                    size = len(bytes_of(result)[0])
+                    assert int.from_bytes(bytes_of(result)[0], "little") == signed % (1 << 8 * size)
