@@ -169,9 +169,12 @@ class NvidiaDriver(Driver):
 
     def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
         """Refuse attributes that the device lacks, and blocks, clusters and cooperative grids that do not fit."""
-        from podium_nvidia.occupancy import check_shape
+        known = function.attributes
+        is_special = config.cooperative or config.dependent or config.attributes or config.cluster != (1, 1, 1)
+        if is_special or "cluster_x" in known or config.shared > known["max_dynamic_shared"]:
+            from podium_nvidia.occupancy import check_shape
 
-        check_shape(kernel, function, config, device)
+            check_shape(kernel, function, config, device)
 
     def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         """Launch by cuda-python; return the status."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from podium.backend import ForkSafeLock, Function, ObjectCode
@@ -40,15 +39,13 @@ _LOG_BYTES = 16 << 10
 _INFO_LOG, _INFO_LOG_SIZE, _ERROR_LOG, _ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
 
 
-@dataclass
 class _Loaded:
     """Code on a device: a CUlibrary, or a CUmodule of the primary context."""
 
-    handle: int
-    device: int
-    is_library: bool
-    functions: list[int] = field(default_factory=list)
-    captured: bool = False  # a graph may launch a kernel of it for as long as the process lives
+    def __init__(self, handle: int, device: int, is_library: bool) -> None:
+        self.handle, self.device, self.is_library = handle, device, is_library
+        self.functions: list[int] = []
+        self.captured = False  # a graph may launch a kernel of it for as long as the process lives
 
 
 _lock = ForkSafeLock()

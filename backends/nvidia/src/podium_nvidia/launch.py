@@ -12,14 +12,13 @@ from podium.backend import LaunchConfig, Parameters
 
 from podium_nvidia import context
 from podium_nvidia.api import bindings
-from podium_nvidia.attributes import launch_attributes
+from podium_nvidia.attributes import LaunchAttribute, launch_attributes
 from podium_nvidia.function import mark_captured, uses_libraries
 
 __all__ = ["launch"]
 
 _NO_CLUSTER = (1, 1, 1)
 _LEGACY = 1  # a handle of the legacy stream that is not 0
-_VALUE_BYTES = 64  # of CUlaunchAttributeValue
 
 
 def launch(function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
@@ -95,8 +94,9 @@ def _shape(cuda: Any, config: LaunchConfig, stream: int) -> Any:
 
 
 def _attribute(cuda: Any, key: int, words: tuple[int, ...]) -> object:
-    attribute, value = cuda.CUlaunchAttribute(), cuda.CUlaunchAttributeValue()
-    attribute.id = cuda.CUlaunchAttributeID(key)
-    value.pad = b"".join(word.to_bytes(4, "little") for word in words).ljust(_VALUE_BYTES, b"\0")
-    attribute.value = value
+    attribute = cuda.CUlaunchAttribute()
+    # by its memory, since an older cuda-python has no name for some of those that the driver knows
+    memory = LaunchAttribute.from_address(attribute.getPtr())
+    memory.id = key
+    memory.value[: len(words)] = words
     return attribute
