@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import podium
-from podium import _arrays, _state
+from podium import _arrays, _exchange, _state
 from podium._arrays import is_address, locate
 from podium.errors import ArgumentTypeError, ArgumentValueError, ArrayDeviceError
 from podium.testing import FakeArray, FakeDriver
@@ -651,6 +651,6 @@ def test_addresses_and_arrays_are_told_apart() -> None:
 
 def test_the_structures_are_those_of_the_c_header() -> None:
     """The ctypes structures and the C ones have one layout."""
-    assert ctypes.sizeof(_arrays.Tensor) == 48
+    assert ctypes.sizeof(_exchange.Tensor) == 48
     assert ctypes.sizeof(_arrays.VersionedTensor) == 80
-    assert _arrays.Tensor.byte_offset.offset == 40
+    assert _exchange.Tensor.byte_offset.offset == 40

@@ -16,11 +16,12 @@ from fake_launching import Pair, bytes_of, exchange, exchange_type, host_driver_
 
 import podium
 from podium import LaunchConfig
+from podium._arguments import Slot
 from podium._binding import Binding
 from podium._kernel import Kernel
 from podium._launch import Launch
 from podium._packing import Packer
-from podium.errors import ArgumentError, ArgumentTypeError, ArrayDeviceError, LaunchConfigError
+from podium.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, ArrayDeviceError, LaunchConfigError
 from podium.testing import FakeArray, FakeDriver
 
 SOURCE = "__global__ void k(float* x, int n) {}"
@@ -340,7 +341,7 @@ def test_pinned_arrays_and_subclasses(fake: FakeDriver, level: str) -> None:
 
         @property
         def _podium_place(self) -> bytes:
-            raise ZeroDivisionError
+            raise AttributeError
 
         def _podium_location(self) -> Any:
             return self.array._podium_location()
@@ -350,6 +351,48 @@ def test_pinned_arrays_and_subclasses(fake: FakeDriver, level: str) -> None:
             kernel[1, 1](value, 1)
             launch = fake.launches[-1]
             assert launch.parameters[0] == pinned.ptr.to_bytes(8, "little") and launch.device == 0
+
+
+# ---- The interpreted level ----
+
+
+def test_plain_arguments_need_no_closer_look(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays with an exchange table, own ones, None, addresses, ints and floats are converted straight away in Python."""
+    monkeypatch.setenv("PODIUM_LAUNCHER", "interpreted")
+    kernel = podium.kernel("__global__ void k(float* x, float* y, float* z, float* w, int n, float a, bool b) {}")
+    array, Library = podium.empty(4, device=1), exchange_type()
+    exchange().set_stream(0, 900)
+    for _ in range(2):
+        kernel[1, 1](array, None, 64, 64, 1, 0.5, True)
+    closer = counting(monkeypatch, Packer, "locate")
+    encoded = counting(monkeypatch, Slot, "encode")
+    kernel[1, 1](array, None, 2**64 - 1, Library(4096, 1, shape=(2, 3), strides=(3, 1), offset=8), -(2**31), 0.5, True)
+    launch = fake.launches[-1]
+    assert closer == encoded == []
+    assert [int.from_bytes(each, "little") for each in launch.parameters[:4]] == [array.ptr, 0, 2**64 - 1, 4104]
+    assert (launch.device, launch.stream) == (1, 901)
+    with podium.debugging(), pytest.raises(ArgumentTypeError, match="debugging is on"):
+        kernel[1, 1](Library(dtype=(0, 32)), None, None, None, 1, 0.5, True)
+    with pytest.raises(ArgumentValueError, match="not C-contiguous"):
+        kernel[1, 1](Library(shape=(2, 2), strides=(1, 2)), None, None, None, 1, 0.5, True)
+    with pytest.raises(ArgumentValueError, match="between"):
+        kernel[1, 1](None, None, None, None, 2**31, 0.5, True)
+
+
+def test_types_of_arrays_need_no_hash(fake: FakeDriver, level: str) -> None:
+    """What is known of a type is kept by the type itself, whatever its class makes of equality and hash."""
+
+    class Kind(type):
+        def __eq__(self, other: object) -> bool:
+            raise ZeroDivisionError
+
+        __hash__ = None  # type: ignore[assignment]
+
+    array = Kind("Array", (FakeArray,), {})(64)
+    kernel = podium.kernel(SOURCE)
+    for _ in range(3):
+        kernel[1, 1](array, 1)
+        assert fake.launches[-1].parameters[0] == (64).to_bytes(8, "little")
 
 
 # ---- Ints ----

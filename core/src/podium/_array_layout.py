@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from podium import _arrays
+from podium._exchange import Tensor, exchange_table
 from podium._record import record
 
 __all__ = ["ArrayLayout", "array_layout"]
@@ -41,8 +42,8 @@ def array_layout(value: object) -> ArrayLayout | None:
     kind = type(value)
     if hasattr(kind, "_podium_location"):
         return _own(value)
-    exchange = getattr(kind, "__dlpack_c_exchange_api__", None)
-    if exchange is not None and (tensor := _arrays.exchange_tensor(value, exchange)) is not None:
+    table = exchange_table(kind)
+    if table is not None and (tensor := table.tensor(value)) is not None:
         return _of_tensor(tensor, value)
     if hasattr(kind, "__dlpack__") and (exported := _arrays.dlpack_tensor(value)) is not None:
         return _of_tensor(*exported)
@@ -60,7 +61,7 @@ def _own(value: Any) -> ArrayLayout:
     )
 
 
-def _of_tensor(tensor: _arrays.Tensor, owner: object) -> ArrayLayout:
+def _of_tensor(tensor: Tensor, owner: object) -> ArrayLayout:
     itemsize = -(-tensor.bits * tensor.lanes // 8)
     shape = tuple(tensor.shape[: tensor.ndim])
     if tensor.strides:

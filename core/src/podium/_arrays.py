@@ -9,9 +9,10 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from typing import Any
 
+from podium._exchange import Tensor, exchange_table, is_contiguous
 from podium._record import record
 
 __all__ = [
@@ -21,11 +22,9 @@ __all__ = [
     "DEVICE_NAMES",
     "HOST_TYPES",
     "ArrayLocation",
-    "Tensor",
     "VersionedTensor",
     "dlpack_element",
     "dlpack_tensor",
-    "exchange_tensor",
     "has_masked",
     "interface_location",
     "is_address",
@@ -84,24 +83,6 @@ class ArrayLocation:
     typed: bool = True
 
 
-class _Device(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int32), ("index", ctypes.c_int32)]
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_uint64),
-        ("device", _Device),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
 class VersionedTensor(ctypes.Structure):
     _fields_ = [
         ("major", ctypes.c_uint32),
@@ -110,25 +91,6 @@ class VersionedTensor(ctypes.Structure):
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
         ("tensor", Tensor),
-    ]
-
-
-_FromObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
-_CurrentStream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))
-
-
-class _Exchange(ctypes.Structure):
-    """DLPackExchangeAPI of dlpack.h 1.3."""
-
-    _fields_ = [
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("previous", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p),
-        ("managed_from_object", ctypes.c_void_p),
-        ("managed_to_object", ctypes.c_void_p),
-        ("tensor_from_object", ctypes.c_void_p),
-        ("current_stream", ctypes.c_void_p),
     ]
 
 
@@ -176,11 +138,12 @@ def locate(
     if own is not None:
         location: ArrayLocation = own(value)
         return location
-    exchange = getattr(type(value), "__dlpack_c_exchange_api__", None)
-    if exchange is not None and (table := _exchange_table(exchange)) is not None:
-        tensor = _tensor_from_object(value, table)
+    table = exchange_table(type(value))
+    if table is not None:
+        tensor = table.tensor(value)
         if tensor is not None:
-            stream = _exchange_stream(table, tensor.device.type, tensor.device.index)
+            place = tensor.device.type, tensor.device.index
+            stream = None if place[0] in HOST_TYPES else table.stream(*place)
             return _location(tensor, value, readonly=False, stream=stream)
     if host_memory and (found := _from_buffer(value)) is not None:
         return found
@@ -201,35 +164,6 @@ def locate(
         if isinstance(address, int) and 0 <= address < 1 << 64:
             return ArrayLocation(address, *(device or (-1, -1)), None, True, False, value, typed=False)
     return None
-
-
-def exchange_tensor(value: object, exchange: object) -> Tensor | None:
-    """Ask the exchange table of a type for the tensor of an object; it points into the object."""
-    table = _exchange_table(exchange)
-    return None if table is None else _tensor_from_object(value, table)
-
-
-def _exchange_table(exchange: object) -> _Exchange | None:
-    if not _capsule_is_valid(exchange, b"dlpack_exchange_api"):
-        return None
-    table = _Exchange.from_address(_capsule_pointer(exchange, b"dlpack_exchange_api"))
-    return table if table.major == 1 and table.tensor_from_object else None
-
-
-def _tensor_from_object(value: object, table: _Exchange) -> Tensor | None:
-    tensor = Tensor()
-    return tensor if _FromObject(table.tensor_from_object)(value, ctypes.byref(tensor)) == 0 else None
-
-
-def _exchange_stream(table: _Exchange, device_type: int, device: int) -> int | None:
-    if device_type in HOST_TYPES or not table.current_stream:
-        return None
-    stream = ctypes.c_uint64()
-    try:
-        status = _CurrentStream(table.current_stream)(device_type, device, ctypes.byref(stream))
-    except (RuntimeError, ValueError, TypeError, BufferError):  # a library that cannot tell its stream
-        return None
-    return int(stream.value) if status == 0 else None
 
 
 def _dlpack_device(value: Any) -> tuple[int, int] | None:
@@ -294,24 +228,12 @@ def _location(tensor: Tensor, owner: object, *, readonly: bool, stream: int | No
         device_type=tensor.device.type,
         device=tensor.device.index,
         element=element,
-        contiguous=strides is None or _is_contiguous(tensor.shape[: tensor.ndim], strides),
+        contiguous=strides is None or is_contiguous(tensor.shape[: tensor.ndim], strides),
         readonly=readonly,
         owner=owner,
         stream=stream,
         typed=element is not None,  # types that podium has no name for are for the kernel to know
     )
-
-
-def _is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Tell whether strides, in elements, are those of C order; axes of length 1 may have any."""
-    if 0 in shape:
-        return True
-    expected = 1
-    for length, stride in zip(reversed(shape), reversed(strides)):
-        if length != 1 and stride != expected:
-            return False
-        expected *= length
-    return True
 
 
 def _from_buffer(value: object) -> ArrayLocation | None:
@@ -382,7 +304,7 @@ def interface_location(value: object, interface: dict[str, Any]) -> ArrayLocatio
             device_type=CUDA,
             device=-1,
             element=_typestr_element(typestr, itemsize),
-            contiguous=strides is None or _is_contiguous(shape, [stride // max(itemsize, 1) for stride in strides]),
+            contiguous=strides is None or is_contiguous(shape, [stride // max(itemsize, 1) for stride in strides]),
             readonly=bool(readonly),
             owner=value,
             stream=None if stream is None else int(stream),

@@ -94,7 +94,7 @@ class Launch:
     def _promote(self) -> bool:
         launcher = self.binding.launcher
         # the generated one has C integers; what is over them is over every limit
-        if not self._fits_in_c() or not launcher.promote():
+        if not launcher.promote() or not self._fits_in_c():
             return False
         self._generated = launcher.bind(self)
         self.binding.replace(self, self._generated)

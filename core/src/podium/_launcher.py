@@ -270,11 +270,13 @@ class Launcher:
         self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
     ) -> None:
         """Launch converted arguments from Python: scratch, hooks, the record of launches, the driver call."""
-        self._check_fork()
+        attended = _state.attended()
+        if attended & _state.FORKED:
+            self._check_fork()
         if self._launched:
             self.build()
         self._launched = True
-        if not _state.attended() & _state.HOOKS:
+        if not attended & _state.HOOKS:
             self._drive(config, device, stream, function, packed, args)
             return
         event = LaunchEvent(
@@ -292,11 +294,10 @@ class Launcher:
     def _drive(
         self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
     ) -> None:
-        values = list(packed.values)
-        scratch = []
+        values, scratch = packed.values, []
         for which in range(len(self._scratch)):
             address, owner = self._allocate_scratch(which, config.blocks, device, stream)
-            values.append(address.to_bytes(8, sys.byteorder))
+            values = *values, address.to_bytes(8, sys.byteorder)
             scratch.append(owner)
         _state.record(self._id, config.grid, config.block, device, stream)
         status = self.driver.launch(function, config, device, stream, Parameters.lay_out(values, self._offsets))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import struct
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Union
 
 from podium._arguments import Slot, describe
 from podium._arrays import ANYWHERE, CPU, DEVICE_NAMES, HOST_TYPES, ArrayLocation, has_masked, is_address, locate
 from podium._debug import enabled as debugging
+from podium._exchange import ExchangeTable, Tensor, exchange_table
 from podium._hooks import ArgumentInfo
 from podium._record import record
-from podium._signature import Signature
+from podium._signature import Signature, Type
 from podium.errors import ArgumentCountError, ArrayDeviceError
 
 if TYPE_CHECKING:
@@ -20,7 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["Packed", "Packer"]
 
 
-@record(frozen=True)
+_Stream = Union[int, tuple[ExchangeTable, int, int]]
+"""A stream, or the table to ask for it, with the type and the index of the device."""
+
+_Place = tuple[int, int, Union[_Stream, None], object]
+"""The memory of a pointer argument: address, device or -1, its library's stream or None, its owner."""
+
+
+@record
 class Packed:
     """Arguments after conversion: the values in order, and what the arrays among them told."""
 
@@ -37,6 +46,7 @@ class Packer:
         self.kernel, self.signature, self.driver, self.contiguous = kernel, signature, driver, contiguous
         self._reached = driver.dlpack_devices
         self._slots = [Slot(kernel, index, parameter) for index, parameter in enumerate(signature)]
+        self._conversions = [(slot, *_conversion(slot.parameter.type)) for slot in self._slots]
 
     def pack(self, args: Sequence[object]) -> Packed:
         """Check and convert all arguments; raise for the first that does not fit."""
@@ -45,27 +55,69 @@ class Packer:
         values: list[bytes] = []
         owners: list[object] = []
         places: list[tuple[Slot, int]] = []
-        streams: list[tuple[int, int]] = []
-        for slot, value in zip(self._slots, args):
-            kind = slot.parameter.type.kind
-            if kind == "constexpr":
-                continue
-            if kind != "pointer":
+        streams: list[tuple[int, _Stream]] = []
+        is_debugging, tensor = debugging(), Tensor()
+        for value, (slot, plain, pack) in zip(args, self._conversions):
+            if plain is not None:
+                if type(value) is plain and value == value:  # a NaN's bits are for Slot to say
+                    try:
+                        values.append(pack(value))
+                        continue
+                    except (struct.error, OverflowError):
+                        pass
                 values.append(slot.encode(value))
-                continue
-            address, where, stream, owner = self.locate(slot.index, value)
-            values.append(address.to_bytes(8, sys.byteorder))
-            owners.append(owner)
-            if stream is not None:
-                streams.append((where, stream))
-            if where >= 0:
-                places.append((slot, where))
+            elif pack is not _nothing:
+                place = None if is_debugging else self._plain_place(value, tensor)
+                if place is None:
+                    place = self.locate(slot.index, value)
+                address, where, stream, owner = place
+                values.append(pack(address))
+                owners.append(owner)
+                if stream is not None:
+                    streams.append((where, stream))
+                if where >= 0:
+                    places.append((slot, where))
         device = self._common_device(places)
-        if debugging():
+        if is_debugging:
             self._check_addresses(args, device)
-        # a stream is one of a device: that of an array on another one, which is within reach, cannot be launched in
-        own = [stream for where, stream in streams if where in (-1, device)]
-        return Packed(tuple(values), device, own[0] if own else None, tuple(owners))
+        stream = self._first_stream(streams, device) if streams else None
+        return Packed(tuple(values), device, stream, tuple(owners))
+
+    def _plain_place(self, value: object, tensor: Tensor) -> _Place | None:
+        """Find the memory of what is read fast, as the generated level does in C; None if it needs a closer look."""
+        kind = type(value)
+        table = exchange_table(kind)
+        if table is not None:
+            found = table.place(value, tensor)
+            if found is None:
+                return None
+            address, device_type, device, contiguous = found
+            if device_type not in self._reached or (self.contiguous and not contiguous):
+                return None
+            stream = None if device_type in HOST_TYPES else (table, device_type, device)
+            return address, -1 if device_type in ANYWHERE else device, stream, value
+        if value is None:
+            return 0, -1, None, None
+        if kind is int:
+            return (value, -1, None, None) if 0 <= value < 1 << 64 else None  # type: ignore[operator, return-value]
+        if hasattr(kind, "_podium_place") and (packed := getattr(value, "_podium_place", None)):
+            address, device_type, device = _PLACE.unpack(packed)
+            if device_type in self._reached:
+                return address, -1 if device_type in ANYWHERE else device, None, value
+        return None
+
+    @staticmethod
+    def _first_stream(streams: Sequence[tuple[int, _Stream]], device: int | None) -> int | None:
+        """Return the stream of the library of the first array that has one.
+
+        A stream is one of a device: that of an array on another one, which is within reach, cannot be launched in.
+        """
+        for where, source in streams:
+            if where in (-1, device):
+                stream = source if isinstance(source, int) else source[0].stream(source[1], source[2])
+                if stream is not None:
+                    return stream
+        return None
 
     def _common_device(self, places: Sequence[tuple[Slot, int]]) -> int | None:
         """Return the device of the first array; the others must be there or within its reach."""
@@ -158,7 +210,7 @@ class Packer:
             if type.kind == "constexpr":
                 infos.append(ArgumentInfo(name, "constexpr"))
             elif type.kind == "pointer":
-                infos.append(ArgumentInfo(name, str(type), address=int.from_bytes(next(values), sys.byteorder)))
+                infos.append(ArgumentInfo(name, str(type), address=_ADDRESS.unpack(next(values))[0]))
             else:
                 next(values)
                 infos.append(ArgumentInfo(name, str(type), value=value if isinstance(value, (int, float)) else None))
@@ -208,6 +260,34 @@ class Packer:
             index=slot.index,
             expected=str(slot.parameter.type),
         )
+
+
+_PLACE = Struct("=Qii")  # podium._memory packs it
+_ADDRESS = Struct("=Q")
+
+# What struct packs as C does, for values of exactly one type; the others, and those that do not fit, are for Slot.
+_CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
+_CODES |= {"fp32": "f", "fp64": "d"}
+_PLAIN = {"boolean": bool, "signed": int, "unsigned": int, "float": float}
+
+
+def _conversion(type: Type) -> tuple[type | None, Callable[[Any], bytes]]:
+    """Return the plain Python type of a parameter's values, and what packs one; no type for addresses and structs."""
+    if type.kind == "constexpr":
+        return None, _nothing
+    if type.kind == "pointer":
+        return None, _ADDRESS.pack
+    code = _CODES.get(type.spelling)
+    return (_PLAIN[type.kind], Struct("=" + code).pack) if code else (_Never, bytes)
+
+
+class _Never:
+    """The type of no value."""
+
+
+def _nothing(value: object) -> bytes:
+    """Stand for the packing of what is not passed."""
+    return b""
 
 
 def _cure(value: object) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 from podium._record import record
 from podium._signature import MOST_ALIGNED, Signature
@@ -24,19 +26,30 @@ class Parameters:
     @staticmethod
     def lay_out(values: Sequence[bytes], offsets: tuple[int, ...]) -> Parameters:
         """Put each value at its offset."""
-        data = bytearray()
-        for offset, value in zip(offsets, values):
-            data += bytes(offset - len(data)) + value
-        return Parameters(bytes(data), offsets)
+        data = b"".join(values)
+        if offsets and len(data) != offsets[-1] + len(values[-1]):  # there is room between them
+            pieces, position = [], 0
+            for offset, value in zip(offsets, values):
+                pieces += [bytes(offset - position), value]
+                position = offset + len(value)
+            data = b"".join(pieces)
+        return Parameters(data, offsets)
 
     def addresses(self) -> ctypes.Array[ctypes.c_void_p]:
         """Return an array of the address of each parameter. The memory lives as long as the array."""
-        storage = ctypes.create_string_buffer(len(self.data) + MOST_ALIGNED)
-        base = -(-ctypes.addressof(storage) // MOST_ALIGNED) * MOST_ALIGNED
+        storage_type, array_type = _memory_types(len(self.data), len(self.offsets))
+        storage = storage_type()
+        base = ctypes.addressof(storage) + MOST_ALIGNED - 1 & -MOST_ALIGNED
         ctypes.memmove(base, self.data, len(self.data))
-        array = (ctypes.c_void_p * max(1, len(self.offsets)))(*(base + offset for offset in self.offsets))
+        array: ctypes.Array[ctypes.c_void_p] = array_type(*[base + offset for offset in self.offsets])
         array.storage = storage  # type: ignore[attr-defined]  # keeps the memory alive
         return array
+
+
+@lru_cache(maxsize=256)
+def _memory_types(size: int, count: int) -> tuple[Any, Any]:
+    """Return the types of memory for parameters and of the array of their addresses; making types takes long."""
+    return ctypes.c_char * (size + MOST_ALIGNED), ctypes.c_void_p * max(1, count)
 
 
 def parameter_offsets(signature: Signature, scratch: int) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+from struct import Struct
 
 from podium import _record
 
@@ -50,6 +51,8 @@ class _State(ctypes.Structure):
         ("recent", _Launch * RECENT_SIZE),
     ]
 
+
+_LAUNCH, _RECENT = Struct("=QQ3I3Iq"), _State.recent.offset  # a whole record at once, in the time of one member
 
 _state = _State()
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_state))  # C reads it until the process ends, longer than this module lives
@@ -97,10 +100,10 @@ def attended() -> int:
 
 def record(kernel: int, grid: tuple[int, int, int], block: tuple[int, int, int], device: int, stream: int) -> None:
     """Note a launch."""
-    slot = _state.recent[_state.launches % RECENT_SIZE]
-    slot.kernel, slot.stream, slot.device = kernel, stream, device
-    slot.grid[:], slot.block[:] = grid, block
-    _state.launches += 1
+    launches = _state.launches
+    place = _RECENT + launches % RECENT_SIZE * _LAUNCH.size
+    _LAUNCH.pack_into(_state, place, kernel, stream, *grid, *block, device)
+    _state.launches = launches + 1
 
 
 def recent() -> list[RecentLaunch]:

@@ -6,8 +6,9 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from podium._arrays import Tensor, VersionedTensor
+from podium._arrays import VersionedTensor
 from podium._element_types import element_type
+from podium._exchange import Tensor
 
 __all__ = ["DataPtrArray", "DlpackArray"]
 
