@@ -121,6 +121,11 @@ def test_a_cluster_without_room(recording: Recording, level: str) -> None:
     count = recording.calls().get("cuOccupancyMaxActiveClusters", 0)
     launch(cluster=2)
     assert recording.calls()["cuOccupancyMaxActiveClusters"] == count + 1
+    with (
+        recording.failing("cuOccupancyMaxActiveClusters", 912),  # what a device with smaller clusters only says
+        pytest.raises(OutOfResourcesError, match=r"no place for a cluster \(4, 1, 1\)"),
+    ):
+        launch(cluster=4)
     recording.set_attributes({16: 8})
     with pytest.raises(OutOfResourcesError, match=r"no place for a cluster \(16, 1, 1\) of blocks of 1024 threads"):
         launch(grid=16, block=1024, cluster=16, shared=227 * 1024 - 1024)

@@ -14,6 +14,7 @@ from podium_nvidia.api import check, driver
 from podium_nvidia.attribute_keys import CLUSTER
 from podium_nvidia.attributes import LaunchAttribute, check_attributes
 from podium_nvidia.device import Attribute, attribute
+from podium_nvidia.status import INVALID_CLUSTER_SIZE
 
 __all__ = ["check_shape", "occupancy", "suggested_block"]
 
@@ -55,6 +56,8 @@ def _active_clusters(function: Function, config: LaunchConfig) -> int:
     shape = _LaunchConfig(config.grid, config.block, config.shared, None, ctypes.pointer(cluster), 1)
     clusters = ctypes.c_int()
     status = driver().cuOccupancyMaxActiveClusters(ctypes.byref(clusters), function.handle, ctypes.byref(shape))
+    if status == INVALID_CLUSTER_SIZE:  # larger than this device has them, which no attribute of it tells
+        return 0
     check(status, "cuOccupancyMaxActiveClusters")
     return clusters.value
 
