@@ -48,8 +48,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     ENTER(cuMemFree_v2);
     struct context *context;
     CHECK(context_current(&context));
-    if (!address) return CUDA_SUCCESS;
     CHECK(capture_allows_unsafe());
+    if (!address) return CUDA_SUCCESS;
     struct range *range = memory_find_base(address);
     REQUIRE(range && (range->memory == MEMORY_DEVICE || range->memory == MEMORY_MANAGED), CUDA_ERROR_INVALID_VALUE);
     memory_free(range);
@@ -59,6 +59,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 static CUresult allocate_pinned(void **out, size_t size, unsigned flags) {
     CUdeviceptr address;
     REQUIRE(out, CUDA_ERROR_INVALID_VALUE);
+    *out = NULL;
+    if (!size) return CUDA_SUCCESS;
     CHECK(allocate(size, MEMORY_PINNED, flags, &address));
     *out = (void *)(uintptr_t)address;
     return CUDA_SUCCESS;
@@ -86,6 +88,7 @@ static CUresult find_host(const void *at, enum memory memory, bool base, CUresul
 CUresult cuMemFreeHost(void *at) {
     ENTER(cuMemFreeHost);
     struct range *range;
+    if (!at) return CUDA_SUCCESS;
     CHECK(find_host(at, MEMORY_PINNED, true, CUDA_ERROR_INVALID_VALUE, &range));
     CHECK(capture_allows_unsafe());
     memory_free(range);

@@ -55,6 +55,16 @@ CUresult capture_allows_synchronize(struct stream *stream) {
     return CUDA_SUCCESS;
 }
 
+CUresult capture_allows_waiting(struct context *context) {
+    CUresult status = capture_allows_unsafe();
+    for (struct capture *capture = captures; capture; capture = capture->next) {
+        if (capture->origin->object.context != context) continue;
+        capture->invalid = true;
+        status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return status;
+}
+
 static void leave(struct object *object, void *capture) {
     struct stream *stream = (struct stream *)object;
     if (stream->capture == capture) stream->capture = NULL;

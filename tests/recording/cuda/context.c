@@ -7,6 +7,7 @@
 
 #define STACK 64
 #define KNOWN_FLAGS 0xffu
+#define MAPS_HOST_MEMORY 8u /* of all contexts, whoever asked for it */
 
 static __thread CUcontext stack[STACK];
 static __thread int depth;
@@ -155,6 +156,7 @@ CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *parameters, unsigned 
 
 CUresult cuCtxDestroy_v2(CUcontext handle) {
     ENTER(cuCtxDestroy_v2);
+    REQUIRE(handle, CUDA_ERROR_INVALID_VALUE);
     struct context *context = live_context(handle);
     REQUIRE(context && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
     if (depth && stack[depth - 1] == handle) depth--;
@@ -199,8 +201,10 @@ CUresult cuCtxGetCurrent(CUcontext *out) {
 
 CUresult cuCtxGetDevice(CUdevice *device) {
     ENTER(cuCtxGetDevice);
-    struct context *context;
-    CHECK(current(&context));
+    REQUIRE(depth, CUDA_ERROR_INVALID_CONTEXT);
+    /* A primary context that nobody retains any more still has a device. */
+    struct context *context = object_find(stack[depth - 1], KIND_CONTEXT);
+    REQUIRE(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     REQUIRE(device, CUDA_ERROR_INVALID_VALUE);
     *device = context->device;
     return CUDA_SUCCESS;
@@ -221,7 +225,7 @@ CUresult cuCtxGetFlags(unsigned *flags) {
     struct context *context;
     CHECK(context_current(&context));
     REQUIRE(flags, CUDA_ERROR_INVALID_VALUE);
-    *flags = context->flags;
+    *flags = context->flags | MAPS_HOST_MEMORY;
     return CUDA_SUCCESS;
 }
 
@@ -246,7 +250,7 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned *version) {
 }
 
 static CUresult synchronize(struct context *context) {
-    CHECK(capture_allows_unsafe());
+    CHECK(capture_allows_waiting(context));
     if (context->pending_fault) context->fault = context->pending_fault;
     context->pending_fault = CUDA_SUCCESS;
     streams_busy = false;
@@ -302,7 +306,6 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
     CHECK(context_current(&context));
     REQUIRE(peer, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(peer->device != context->device, CUDA_ERROR_INVALID_DEVICE);
     REQUIRE(devices[context->device].reachable >> peer->device & 1, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     REQUIRE(!(context->peers >> peer->device & 1), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
     context->peers |= UINT32_C(1) << peer->device;

@@ -15,7 +15,6 @@ static CUresult begin(struct work *work, bool has_stream, CUstream handle, CUgra
     CHECK(context_current(&work->context));
     CHECK(stream_find(has_stream ? handle : NULL, work->context, &work->stream));
     if (!has_stream) CHECK(capture_allows_synchronize(work->stream));
-    if (!has_stream) CHECK(capture_allows_unsafe());
     CHECK(stream_enqueue(work->stream, type, &node));
     work->captured = node != NULL;
     return CUDA_SUCCESS;

@@ -81,7 +81,7 @@ __attribute__((constructor)) static void begin(void) {
 static bool before_initialization(int entry) {
     return entry == ENTRY_cuInit || entry == ENTRY_cuDriverGetVersion || entry == ENTRY_cuGetErrorName ||
            entry == ENTRY_cuGetErrorString || entry == ENTRY_cuGetProcAddress || entry == ENTRY_cuGetProcAddress_v2 ||
-           entry == ENTRY_cuThreadExchangeStreamCaptureMode || entry == ENTRY_cuGetExportTable;
+           entry == ENTRY_cuGetExportTable;
 }
 
 CUresult entry_arrive(int entry) {

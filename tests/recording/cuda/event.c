@@ -66,12 +66,19 @@ CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned flags)
     return record(handle, stream);
 }
 
+/* An event of a capture never comes to pass: who asks for it has made the capture useless. */
+static CUresult ask_recorded(const struct event *event) {
+    struct capture *capture = captured(event);
+    if (!capture) return capture_allows_unsafe();
+    capture->invalid = true;
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult cuEventQuery(CUevent handle) {
     ENTER(cuEventQuery);
     struct event *event;
     CHECK(find(handle, &event));
-    REQUIRE(!captured(event), CUDA_ERROR_CAPTURED_EVENT);
-    CHECK(capture_allows_unsafe());
+    CHECK(ask_recorded(event));
     return streams_busy && event->recorded ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
@@ -79,8 +86,7 @@ CUresult cuEventSynchronize(CUevent handle) {
     ENTER(cuEventSynchronize);
     struct event *event;
     CHECK(find(handle, &event));
-    REQUIRE(!captured(event), CUDA_ERROR_CAPTURED_EVENT);
-    CHECK(capture_allows_unsafe());
+    CHECK(ask_recorded(event));
     streams_busy = false;
     return CUDA_SUCCESS;
 }

@@ -37,7 +37,6 @@ CUresult function_set(int *attribute, const struct kernel_info *info, CUdevice d
         REQUIRE(value >= 0 && !info->cluster_must_be_set, CUDA_ERROR_NOT_PERMITTED);
         break;
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        value = value != 0;
         break;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         REQUIRE(value >= 0 && value <= 2, CUDA_ERROR_INVALID_VALUE);
@@ -55,8 +54,6 @@ CUresult function_parameter(const struct kernel_info *info, size_t index, size_t
     if (size) *size = info->parameters[index].size;
     return CUDA_SUCCESS;
 }
-
-bool function_is_kernel(CUfunction handle) { return object_find(handle, KIND_KERNEL) != NULL; }
 
 CUresult function_resolve(CUfunction handle, struct context *context, struct function **out) {
     struct kernel *kernel = object_find(handle, KIND_KERNEL);
@@ -83,7 +80,9 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute number, CUfunction 
     struct context *context;
     struct function *function;
     CHECK(context_current(&context));
-    CHECK(function_resolve(handle, context, &function));
+    /* Questions about a function are answered in every context; a kernel is looked at in this one. */
+    function = object_find(handle, KIND_FUNCTION);
+    if (!function) CHECK(function_resolve(handle, context, &function));
     REQUIRE(value && number < CU_FUNC_ATTRIBUTE_MAX, CUDA_ERROR_INVALID_VALUE);
     *value = function->attribute[number];
     return CUDA_SUCCESS;

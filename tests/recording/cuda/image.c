@@ -65,6 +65,13 @@ void image_release(struct image *image) {
     free(image);
 }
 
+struct image *image_none(void) {
+    struct image *image = calloc(1, sizeof *image);
+    if (!image) abort();
+    image->references = 1;
+    return image;
+}
+
 static CUresult read_one(const void *data, size_t size, bool ptx, struct image **out) {
     struct image *image = calloc(1, sizeof *image);
     if (!image || !(image->bytes = malloc(size + 1))) abort();

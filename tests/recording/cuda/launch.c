@@ -144,9 +144,7 @@ static CUresult launch(int entry, CUfunction handle, const CUlaunchConfig *confi
     CHECK(context_current(&context));
     REQUIRE(handle, CUDA_ERROR_INVALID_HANDLE);
     CHECK(stream_find(config->hStream, context, &stream));
-    /* A kernel of a library runs where the stream is, a function only in its own context. */
-    if (function_is_kernel(handle)) context = stream->object.context;
-    REQUIRE(stream->object.context == context, CUDA_ERROR_INVALID_HANDLE);
+    context = stream->object.context; /* the stream decides where it runs; without one it is the current context */
     CHECK(launch_prepare(entry, handle, config, cooperative, parameters, extra, context, stream, &recorded));
     CHECK(stream_enqueue(stream, CU_GRAPH_NODE_TYPE_KERNEL, &node));
     if (!node) {

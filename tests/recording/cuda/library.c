@@ -41,6 +41,15 @@ static CUresult find_library(CUlibrary handle, struct library **library) {
     return *library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* A library whose code is needed now. Code for no device that there is, is found out here. */
+static CUresult read_library(CUlibrary handle, struct library **library) {
+    CHECK(find_library(handle, library));
+    CUresult status = (*library)->problem ? (*library)->problem : CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if ((*library)->problem) return status;
+    for (int i = 0; i < device_count && status; i++) status = image_serves((*library)->image, i);
+    return status;
+}
+
 static CUresult find_kernel(CUkernel handle, struct kernel **kernel, struct kernel_info **info) {
     *kernel = object_find(handle, KIND_KERNEL);
     REQUIRE(*kernel, CUDA_ERROR_INVALID_HANDLE);
@@ -54,18 +63,13 @@ CUresult cuLibraryLoadData(CUlibrary *out, const void *data, CUjit_option *jit, 
     REQUIRE(out && data && (!jit_count || (jit && jit_values)), CUDA_ERROR_INVALID_VALUE);
     (void)values;
     REQUIRE(!count || options, CUDA_ERROR_INVALID_VALUE);
-    CHECK(capture_allows_unsafe());
+    /* Code is loaded when something of it is needed: what is wrong with it is only said then. */
     struct image *image;
-    CHECK(image_read(data, &image));
-    /* Code for no device that there is, is found out here; which device it is for, when it is first needed. */
-    CUresult status = CUDA_ERROR_NO_BINARY_FOR_GPU;
-    for (int i = 0; i < device_count && status; i++) status = image_serves(image, i);
-    if (status) {
-        image_release(image);
-        return status;
-    }
+    CUresult problem = image_read(data, &image);
+    if (problem) image = image_none();
     struct library *library = object_create(KIND_LIBRARY, sizeof *library, NULL, destroy_library);
     library->image = image;
+    library->problem = problem;
     library->kernels = calloc(image->kernel_count + 1, sizeof *library->kernels);
     library->managed = calloc(image->variable_count + 1, sizeof *library->managed);
     if (!library->kernels || !library->managed) abort();
@@ -104,7 +108,7 @@ struct kernel *library_kernel(struct library *library, uint32_t index) {
 CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name) {
     ENTER(cuLibraryGetKernel);
     struct library *library;
-    CHECK(find_library(handle, &library));
+    CHECK(read_library(handle, &library));
     REQUIRE(out && name, CUDA_ERROR_INVALID_VALUE);
     int index = image_kernel(library->image, name);
     REQUIRE(index >= 0, CUDA_ERROR_NOT_FOUND);
@@ -115,7 +119,7 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name) {
 CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary handle) {
     ENTER(cuLibraryGetKernelCount);
     struct library *library;
-    CHECK(find_library(handle, &library));
+    CHECK(read_library(handle, &library));
     REQUIRE(count, CUDA_ERROR_INVALID_VALUE);
     *count = library->image->kernel_count;
     return CUDA_SUCCESS;
@@ -124,7 +128,7 @@ CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary handle) {
 CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned count, CUlibrary handle) {
     ENTER(cuLibraryEnumerateKernels);
     struct library *library;
-    CHECK(find_library(handle, &library));
+    CHECK(read_library(handle, &library));
     REQUIRE(out && count, CUDA_ERROR_INVALID_VALUE);
     for (uint32_t i = 0; i < count && i < library->image->kernel_count; i++)
         out[i] = HANDLE(library_kernel(library, i));
@@ -137,7 +141,7 @@ CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle) {
     struct context *context;
     struct module *module;
     CHECK(context_current(&context));
-    CHECK(find_library(handle, &library));
+    CHECK(read_library(handle, &library));
     REQUIRE(out, CUDA_ERROR_INVALID_VALUE);
     CHECK(library_module(library, context, &module));
     *out = HANDLE(module);
@@ -150,7 +154,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary handle
     struct context *context;
     struct module *module;
     CHECK(context_current(&context));
-    CHECK(find_library(handle, &library));
+    CHECK(read_library(handle, &library));
     CHECK(library_module(library, context, &module));
     return module_variable(module, name, address, size);
 }
@@ -158,7 +162,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary handle
 CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary handle, const char *name) {
     ENTER(cuLibraryGetManaged);
     struct library *library;
-    CHECK(find_library(handle, &library));
+    CHECK(read_library(handle, &library));
     REQUIRE(name && (address || size), CUDA_ERROR_INVALID_VALUE);
     int index = image_variable(library->image, name);
     REQUIRE(index >= 0 && library->managed[index], CUDA_ERROR_NOT_FOUND);

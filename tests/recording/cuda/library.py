@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -55,7 +56,7 @@ def build(version: int = NEWEST, folder: Path | None = None, flags: tuple[str, .
     program = compiler()
     if program is None:
         raise RuntimeError("there is no C compiler for the recording library")
-    folder = (folder or _own_folder()) / f"{version}{''.join(flags)}"
+    folder = (folder or _own_folder()) / f"{version}-{hashlib.sha256(' '.join(flags).encode()).hexdigest()[:8]}"
     folder.mkdir(parents=True, exist_ok=True)
     symbols = [symbol for _, since, symbol in entries() if since <= version]
     exports = folder / "exports"

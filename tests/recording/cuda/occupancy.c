@@ -6,7 +6,7 @@
 #define PARTITIONS 4 /* of a multiprocessor; each has a quarter of the registers and of the warps */
 #define PORTABLE_CLUSTER 8
 #define LARGEST_CLUSTER 16
-#define GROUP 18 /* multiprocessors that a cluster's blocks can be spread over */
+#define CLUSTER_THREADS 1024 /* of a multiprocessor that clusters can have, as an H200 answers */
 
 static int smaller(int a, int b) { return a < b ? a : b; }
 
@@ -63,9 +63,9 @@ int occupancy_clusters(const struct function *function, CUdevice ordinal, const 
     int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
     if (occupancy_cluster(config, function, cluster)) return 0;
     int size = (int)(cluster[0] * cluster[1] * cluster[2]);
-    int groups = devices[ordinal].attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] / GROUP;
     int blocks = occupancy_blocks(function, ordinal, threads, config->sharedMemBytes);
-    return groups * (blocks * GROUP / size);
+    blocks = smaller(blocks, CLUSTER_THREADS / threads);
+    return devices[ordinal].attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] * blocks / size;
 }
 
 /* ---- entries ---- */
@@ -83,8 +83,7 @@ static CUresult active_blocks(int *blocks, CUfunction handle, int threads, size_
     CUdevice device;
     CHECK(find(handle, &function, &device));
     REQUIRE(blocks && threads > 0 && flags <= 1, CUDA_ERROR_INVALID_VALUE);
-    *blocks = dynamic > (size_t)function->attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] ||
-                      threads > function->attribute[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK]
+    *blocks = dynamic > (size_t)function->attribute[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES]
                   ? 0
                   : occupancy_blocks(function, device, threads, dynamic);
     return CUDA_SUCCESS;
@@ -160,7 +159,9 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const 
     ENTER(cuOccupancyMaxPotentialClusterSize);
     struct function *function;
     CUdevice device;
+    uint32_t cluster[3];
     CHECK(find_for_clusters(handle, config, size, &function, &device));
+    CHECK(occupancy_cluster(config, function, cluster));
     *size = function->attribute[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED] ? LARGEST_CLUSTER
                                                                                    : PORTABLE_CLUSTER;
     return CUDA_SUCCESS;

@@ -164,7 +164,9 @@ static CUresult allocate(CUdeviceptr *out, size_t size, CUstream stream_handle, 
     struct range *range;
     CHECK(context_current(&context));
     CHECK(stream_find(stream_handle, context, &stream));
-    REQUIRE(out && size, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(out, CUDA_ERROR_INVALID_VALUE);
+    *out = 0;
+    if (!size) return CUDA_SUCCESS;
     if (!pool) pool = pool_current(stream->object.context->device);
     CHECK(stream_enqueue(stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node));
     CHECK(memory_allocate(stream->object.context, size, 1, MEMORY_DEVICE, &range));

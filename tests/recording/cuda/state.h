@@ -150,6 +150,7 @@ struct image {
 };
 CUresult image_read(const void *data, struct image **image);
 CUresult image_serves(const struct image *image, CUdevice device);
+struct image *image_none(void); /* for code that cannot be read */
 void image_release(struct image *image);
 struct kernel_info *image_add_kernel(struct image *image, const char *name, size_t length);
 struct variable_info *image_add_variable(struct image *image, const char *name, size_t length);
@@ -175,6 +176,7 @@ struct function {
 struct library {
     struct object object;
     struct image *image;
+    CUresult problem; /* of the code */
     struct kernel **kernels;
     CUdeviceptr *managed; /* variables of all contexts */
     struct module **modules; /* one for each context that it is loaded in */
@@ -188,7 +190,6 @@ struct kernel {
 };
 /* The function that a CUfunction or a CUkernel stands for in a context. */
 CUresult function_resolve(CUfunction handle, struct context *context, struct function **function);
-bool function_is_kernel(CUfunction handle);
 
 /* ---- memory (memory.c, copy.c, pool.c) ---- */
 
@@ -265,7 +266,9 @@ void stream_new_legacy(struct context *context);
 extern bool streams_busy; /* queries say so until a test lets go */
 
 CUresult capture_allows_unsafe(void);
+/* Of one stream, and of all that a context has. */
 CUresult capture_allows_synchronize(struct stream *stream);
+CUresult capture_allows_waiting(struct context *context);
 void capture_invalidate_blocking(struct context *context);
 bool capture_is_implicit(struct context *context);
 struct capture *capture_numbered(uint64_t number);

@@ -114,8 +114,7 @@ static CUresult find(CUstream handle, struct stream **stream) {
 CUresult cuStreamDestroy_v2(CUstream handle) {
     ENTER(cuStreamDestroy_v2);
     struct stream *stream = object_find(handle, KIND_STREAM);
-    REQUIRE(stream, handle == LEGACY || handle == PER_THREAD ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE);
-    REQUIRE(!stream->legacy && !stream->per_thread, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(stream && !stream->legacy && !stream->per_thread, CUDA_ERROR_INVALID_HANDLE);
     object_destroy(stream);
     return CUDA_SUCCESS;
 }
@@ -170,6 +169,7 @@ CUresult cuStreamQuery(CUstream handle) {
     struct stream *stream;
     CHECK(find(handle, &stream));
     CHECK(capture_allows_synchronize(stream));
+    CHECK(capture_allows_unsafe());
     return streams_busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
@@ -178,6 +178,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
     struct stream *stream;
     CHECK(find(handle, &stream));
     CHECK(capture_allows_synchronize(stream));
+    CHECK(capture_allows_unsafe());
     streams_busy = false;
     return CUDA_SUCCESS;
 }

@@ -17,6 +17,8 @@ static uint64_t map_count;
 
 static const uint32_t element_bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4, 0, 0, 0};
 
+static bool is_float(uint32_t type) { return type >= 6 && type <= 12; }
+
 static CUresult check(const struct tensor_map *map, uint32_t inner) {
     static const uint32_t swizzle_bytes[] = {0, 32, 64, 128, 128, 128, 128};
     REQUIRE(map->type < sizeof element_bytes / sizeof *element_bytes, CUDA_ERROR_INVALID_VALUE);
@@ -26,7 +28,8 @@ static CUresult check(const struct tensor_map *map, uint32_t inner) {
     REQUIRE(!map->interleave || map->rank >= 3, CUDA_ERROR_INVALID_VALUE);
     uint32_t element = element_bytes[map->type];
     uint32_t alignment = map->interleave == 2 || !element ? 32 : 16;
-    REQUIRE(map->address && map->address % alignment == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(map->address % alignment == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(!map->fill || is_float(map->type), CUDA_ERROR_INVALID_VALUE);
     for (uint32_t i = 0; i < map->rank; i++) {
         REQUIRE(map->sizes[i] >= 1 && map->sizes[i] <= UINT64_C(1) << 32, CUDA_ERROR_INVALID_VALUE);
         REQUIRE(map->element_strides[i] >= 1 && map->element_strides[i] <= 8, CUDA_ERROR_INVALID_VALUE);
