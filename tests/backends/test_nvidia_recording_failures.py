@@ -62,6 +62,9 @@ SILENT = {
     "cuLibraryLoadData": "what may be damaged in the cache is compiled anew, once",
     "cuLibraryGetKernel": "the same",
     "cuKernelGetFunction": "the same",
+    "cuKernelGetAttribute": "the same",
+    "cuKernelGetParamInfo": "the same",
+    "cuKernelSetAttribute": "the same",
 }
 # What a test cannot have given back, since the call that does it was made to do nothing.
 KEPT = {
