@@ -388,7 +388,7 @@ BROKEN = [
         "test_every_attribute_reaches_the_driver",
         "test_attributes_of_the_metadata_hold_for_every_launch",
     ),
-    Broken(ShortensAttributes, "test_attributes_keep_their_bits"),
+    Broken(ShortensAttributes, "test_every_attribute_reaches_the_driver"),
     Broken(HasOneKeyTwice, "test_attributes_are_features_with_numbers_of_their_own"),
     Broken(SharesItsStream, "test_streams_are_made_and_given_back"),
     Broken(RaisesWhenEventsGo, "test_events_are_recorded_again_and_again"),

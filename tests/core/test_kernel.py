@@ -241,10 +241,15 @@ def test_attributes_of_a_backend_reach_the_driver(fake: FakeDriver, kernel: podi
         launch(None, 1)
     kernel[LaunchConfig(1, 1, attributes={"priority": (1 << 32) - 1})](None, 1)
     kernel[1, 1](None, 1)
+    kernel[LaunchConfig(1, 1, attributes={"priority": -(1 << 31), "preferred_cluster": (7,)})](None, 1)
     assert kernel.level == level
     keys = FakeDriver.attribute_keys
     both = ((keys["preferred_cluster"], (2, 1, 1)), (keys["priority"], (0xFFFFFFFB,)))
-    assert [each.attributes for each in fake.launches] == [both] * 3 + [((keys["priority"], (0xFFFFFFFF,)),), ()]
+    assert [each.attributes for each in fake.launches] == [both] * 3 + [
+        ((keys["priority"], (0xFFFFFFFF,)),),
+        (),
+        ((keys["preferred_cluster"], (7,)), (keys["priority"], (1 << 31,))),
+    ]
 
 
 def test_a_driver_can_refuse_a_shape_once_for_each_device(level: str) -> None:

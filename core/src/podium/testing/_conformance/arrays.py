@@ -202,10 +202,10 @@ class Arrays(Subject):
         """With debugging on, an address that the driver knows to be the host's, and out of reach, is refused."""
         import numpy
 
-        x, kernel = numpy.zeros(64, numpy.int32), self._touch()
+        x, own, kernel = numpy.zeros(64, numpy.int32), podium.asarray([1]), self._touch()
         kernel[1, 1](None)
         with podium.debugging():
-            kernel[1, 1](podium.asarray([1]).ptr)
+            kernel[1, 1](own.ptr)
             known = driver.pointer_device(x.ctypes.data)
             if known is None or known[0] in self.driver_class.dlpack_devices:
                 return

@@ -59,18 +59,6 @@ class Attributes(Subject):
         if self.capabilities.executes:
             assert x.tolist() == [len(self.attribute_values)] * 8
 
-    @pytest.mark.needs("records")
-    def test_attributes_keep_their_bits(self, driver: Driver, level: Level) -> None:
-        """An attribute has one to three numbers, those below zero in two's complement; a launch has up to 16."""
-        names = sorted(driver.attribute_keys)
-        if not names:
-            pytest.skip("not claimed: launch attributes")
-        kernel, x = add_kernel(), podium.asarray([0])
-        for value in (-1, -(1 << 31), (1 << 32) - 1, (7,), (1, 2), (3, -4, 5), 0):
-            attributes = dict.fromkeys(names[:16], value)
-            kernel[LaunchConfig(1, 1, attributes=attributes)](x, 1)
-            self._check(driver, attributes)
-
     def test_attributes_that_are_none_are_refused(self, driver: Driver, level: Level) -> None:
         """An unknown name and a value that is no number of 32 bits are errors before anything is launched."""
         kernel, x = add_kernel(), podium.asarray([0])

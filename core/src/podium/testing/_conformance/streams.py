@@ -57,7 +57,8 @@ class Streams(Subject):
 
         Rows CTX-08.
         """
-        kernel, x, stream = add_kernel(), podium.asarray([1]), podium.Stream().handle
+        kernel, x, own = add_kernel(), podium.asarray([1]), podium.Stream()
+        stream = own.handle
         assert stream != driver.current_stream(driver.current_device())
         for given in (stream, _Stream(stream)):
             kernel[1, 1](x, 1, stream=given)
@@ -77,14 +78,14 @@ class Streams(Subject):
         """Launches on one stream run in their order, and waiting for it waits for all of them."""
         import numpy
 
-        kernel, stream = podium.kernel(_STEP, "step", signature="x: *i32, a: i32"), podium.Stream().handle
+        kernel, stream = podium.kernel(_STEP, "step", signature="x: *i32, a: i32"), podium.Stream()
         x = podium.asarray(numpy.zeros(64 * 64, numpy.int32))
         podium.synchronize()
         expected = 0
         for step in range(12):
             kernel[64, 64](x, step, stream=stream)
             expected = expected * 3 + step
-        assert driver.synchronize(driver.current_device(), stream) == 0
+        assert driver.synchronize(driver.current_device(), stream.handle) == 0
         assert (x.numpy() == expected).all()
 
     def test_what_is_no_stream_is_refused(self, driver: Driver, level: Level) -> None:
