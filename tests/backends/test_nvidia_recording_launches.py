@@ -6,6 +6,7 @@ import ctypes
 import struct
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,8 @@ from nvidia_recorded import at_level, kernels, shape, told
 from recording.cuda.library import Recording
 
 import podium
-from podium.errors import LaunchConfigError
+from podium._packing import Packer
+from podium.errors import ArgumentTypeError, ArgumentValueError, ArrayDeviceError, LaunchConfigError
 
 CLUSTER, COOPERATIVE, DEPENDENT, PRIORITY = 4, 2, 6, 8
 
@@ -127,6 +129,65 @@ def test_two_devices(recording: Recording, level: str) -> None:
     _, current = driver.cuCtxGetCurrent()
     kernel[1, 1](podium.empty(64, "i32", device=1))
     assert driver.cuCtxGetCurrent()[1] == current
+
+
+class Interfaced:
+    """An array of a library that has ``__cuda_array_interface__`` and nothing else."""
+
+    def __init__(self, address: int, readonly: bool = False, **fields: Any) -> None:
+        self.fields = {"version": 3, "shape": (64,), "typestr": "<i4", "data": (address, readonly), **fields}
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.fields
+
+
+def test_arrays_with_the_cuda_array_interface(
+    recording: Recording, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver knows the device of an address, the interface the stream; generated launches ask Python for neither."""
+    asked: list[object] = []
+    locate = Packer.locate
+
+    def counted(self: Packer, index: int, value: object) -> Any:
+        asked.append(value)
+        return locate(self, index, value)
+
+    monkeypatch.setattr(Packer, "locate", counted)
+    kernel = kernels()["bounded"]
+    here, there = podium.empty(64, "i32"), podium.empty(64, "i32", device=1)
+    pinned, stream = podium.empty(64, "i32", pinned=True), podium.Stream()
+    for fields in ({}, {"strides": None, "stream": None, "mask": None}, {"typestr": "|u1"}, {"descr": [("", "<i4")]}):
+        for array in (here, there, pinned):
+            kernel[1, 1](Interfaced(array.ptr, **fields))
+            launch = recording.last()
+            assert launch.parameters[0] == array.ptr.to_bytes(8, "little")
+            assert (launch.device, launch.stream) == (array.device, 0)
+    kernel[1, 1](Interfaced(here.ptr, stream=stream.handle))
+    assert recording.last().stream == stream.handle
+    kernel[1, 1](Interfaced(here.ptr, stream=1), stream=stream)
+    assert recording.last().stream == stream.handle
+    kernel[1, 1](Interfaced(0, shape=(0,)))
+    assert recording.last().parameters[0] == bytes(8)
+    assert len(asked) == (0 if level == "generated" else 15)
+    # What is not plain is for Python to take, and to refuse.
+    kernel[1, 1](Interfaced(here.ptr, strides=(4,)))
+    kernel[1, 1](Interfaced(here.ptr, shape=[64], stream=numpy.int64(stream.handle)))
+    assert recording.last().stream == stream.handle
+    count, host = recording.launch_count(), ctypes.create_string_buffer(256)
+    for kind, array in (
+        (ArrayDeviceError, Interfaced(ctypes.addressof(host))),
+        (ArgumentValueError, Interfaced(here.ptr, readonly=True)),
+        (ArgumentValueError, Interfaced(here.ptr, strides=(8,))),
+        (ArgumentValueError, Interfaced(here.ptr, typestr=">i4")),
+        (ArgumentTypeError, Interfaced(here.ptr, mask=object())),
+        (ArgumentTypeError, Interfaced(here.ptr, typestr="i")),
+        (ArgumentTypeError, Interfaced(here.ptr, data=(-1, False))),
+        (ArgumentTypeError, Interfaced(here.ptr, stream=-1)),
+    ):
+        with pytest.raises(kind):
+            kernel[1, 1](array)
+    assert recording.launch_count() == count
 
 
 def test_in_a_context_of_the_callers_own(recording: Recording, level: str) -> None:

@@ -1,10 +1,11 @@
-"""What generated launches do without Python: find a bound launch, read an explicit stream, an array of podium's, an int."""
+"""What generated launches do without Python: find a bound launch, read a stream, podium's arrays, exported ones, ints."""
 
 from __future__ import annotations
 
 import contextvars
 import gc
 import pickle
+import sys
 import threading
 import weakref
 from fractions import Fraction
@@ -353,6 +354,56 @@ def test_pinned_arrays_and_subclasses(fake: FakeDriver, level: str) -> None:
             assert launch.parameters[0] == pinned.ptr.to_bytes(8, "little") and launch.device == 0
 
 
+# ---- Arrays that speak DLPack ----
+
+
+class Asked(FakeArray):
+    """It notes what it is asked, and may refuse to answer."""
+
+    def __init__(self, *args: Any, refusal: Exception | None = None) -> None:
+        super().__init__(*args)
+        self.asked: list[Any] = []
+        self.refusal = refusal
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        self.asked.append(keywords)
+        if self.refusal is not None:
+            raise self.refusal
+        return super().__dlpack__(**keywords)
+
+
+def test_exported_arrays_are_read_without_podiums_python(
+    fake: FakeDriver, generated: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DLP-02: C asks an array once, for the stream of its own device, and the capsule is gone after the launch."""
+    located = counting(monkeypatch, Packer, "locate")
+    fake.peers = True
+    kernel = podium.kernel("__global__ void k(const float* x, float* y, float* z) {}")
+    kernel[1, 1](None, None, None)
+    located.clear()
+    first, second = Asked(64, 1), Asked(128, 1)
+    references = sys.getrefcount(first)
+    kernel[1, 1](first, None, second)
+    launch = fake.launches[-1]
+    assert launch.parameters == tuple(each.to_bytes(8, "little") for each in (64, 0, 128)) and launch.device == 1
+    assert first.asked == second.asked == [{"max_version": (1, 1), "stream": 7001}]
+    assert sys.getrefcount(first) == references and located == []
+    kernel[1, 1](first, Asked(32, 0), second, stream=9)
+    assert (fake.launches[-1].device, fake.launches[-1].stream) == (1, 9)
+
+
+@pytest.mark.parametrize("refusal", [BufferError("no"), ValueError("no"), ZeroDivisionError()])
+def test_arrays_that_refuse_do_so_alike(fake: FakeDriver, level: str, refusal: Exception) -> None:
+    """LIF-10: what an array raises when it is asked comes out, or is no array; at both levels the same."""
+    kernel = podium.kernel(SOURCE)
+    expected: type[Exception] = ArgumentTypeError if isinstance(refusal, BufferError) else type(refusal)
+    for _ in range(3):
+        with pytest.raises(expected):
+            kernel[1, 1](Asked(64, refusal=refusal), 1)
+    kernel[1, 1](FakeArray(64), 1)
+    assert len(fake.launches) == 1
+
+
 # ---- The interpreted level ----
 
 
@@ -383,7 +434,7 @@ def test_types_of_arrays_need_no_hash(fake: FakeDriver, level: str) -> None:
     """What is known of a type is kept by the type itself, whatever its class makes of equality and hash."""
 
     class Kind(type):
-        def __eq__(self, other: object) -> bool:
+        def __eq__(cls, other: object) -> bool:
             raise ZeroDivisionError
 
         __hash__ = None  # type: ignore[assignment]

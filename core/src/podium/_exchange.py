@@ -130,7 +130,8 @@ _tables: dict[
 def exchange_table(kind: type) -> ExchangeTable | None:
     """Return the exchange table of a type, if it has one that can be used.
 
-    Types like numpy's masked arrays have none here: a table knows no mask.
+    Those that have podium's own way to say where an array is have none here, and none numpy's masked arrays: a table
+    knows no mask.
     """
     known = _tables.get(id(kind))
     if known is None:
@@ -142,7 +143,9 @@ def exchange_table(kind: type) -> ExchangeTable | None:
 
 def _read_table(kind: type) -> ExchangeTable | None:
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
-    if capsule is None or hasattr(kind, "harden_mask") or not _capsule_is_valid(capsule, b"dlpack_exchange_api"):
+    if capsule is None or any(hasattr(kind, name) for name in ("_podium_location", "harden_mask")):
+        return None
+    if not _capsule_is_valid(capsule, b"dlpack_exchange_api"):
         return None
     table = _Exchange.from_address(_capsule_pointer(capsule, b"dlpack_exchange_api"))
     return ExchangeTable(table) if table.major == 1 and table.tensor_from_object else None

@@ -114,6 +114,7 @@ class Launcher:
         self.driver = driver or _driver(self.backend)
         packer = self.packer = Packer(self.name, self.signature, self.driver, bool(self._contiguous))
         self.pack, self._encode, self._locate = packer.pack, packer.encode, packer.locate
+        self._export_stream = packer.export_stream
         self.binaries: dict[int, Target] = {}  # by device: what the code that is loaded there was compiled for
         self._configs: dict[Dim3, LaunchConfig] = {}
         self._id = _state.new_id(self.name)

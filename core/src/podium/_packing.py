@@ -142,7 +142,7 @@ class Packer:
             raise slot.value_error(
                 value, "elements of it are masked, and the kernel sees no mask; pass array.filled(value), or array.data"
             )
-        found = locate(value, driver.host_memory, self._reached, self._dlpack_stream)
+        found = locate(value, driver.host_memory, self._reached, self.export_stream)
         if found is None:
             raise slot.type_error(value, "an array, None or an integer address is needed" + _cure(value))
         device_type, device = self._place(found)
@@ -176,7 +176,7 @@ class Packer:
             if known[1] != device and not self.driver.can_access(device, known[1]):
                 raise self._peer_error(slot, device, known[1])
 
-    def _dlpack_stream(self, device: int) -> int | None:
+    def export_stream(self, device: int) -> int | None:
         return self.driver.dlpack_stream(self.driver.current_stream(device))
 
     def _check_array(self, slot: Slot, value: object, found: ArrayLocation) -> None:

@@ -18,6 +18,7 @@ _FUNCTIONS = (
     "cuCtxSetCurrent",
     "cuCtxPushCurrent",
     "cuCtxPopCurrent",
+    "cuPointerGetAttributes",
 )
 
 

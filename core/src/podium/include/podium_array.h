@@ -2,16 +2,7 @@
 #ifndef PODIUM_ARRAY_H
 #define PODIUM_ARRAY_H
 
-#include "podium_launch.h"
-
-static PyObject *podium_name_place, *podium_name_stream, *podium_name_cuda_stream; /* interned */
-
-static int podium_intern_names(void) {
-    podium_name_place = PyUnicode_InternFromString("_podium_place");
-    podium_name_stream = PyUnicode_InternFromString("stream");
-    podium_name_cuda_stream = PyUnicode_InternFromString("__cuda_stream__");
-    return podium_name_place == NULL || podium_name_stream == NULL || podium_name_cuda_stream == NULL ? -1 : 0;
-}
+#include "podium_protocol.h"
 
 /* What the array types seen last can do: an exchange table or NULL, whether its arrays say their place as podium's own
  * do, and whether a buffer of theirs is an array. numpy's integers are buffers as well, but as an argument they are
@@ -20,7 +11,7 @@ static int podium_intern_names(void) {
 static struct podium_array_type {
     PyTypeObject *type;
     const struct podium_exchange *exchange;
-    int has_place, is_buffer;
+    int has_place, is_buffer, has_dlpack, has_interface;
 } podium_array_types[PODIUM_ARRAY_TYPES];
 static unsigned podium_array_type_count; /* how many were entered, ever */
 
@@ -47,11 +38,14 @@ static int podium_has(PyTypeObject *type, const char *name) {
 static struct podium_array_type podium_array_type_of(PyTypeObject *type) {
     for (int row = 0; row < PODIUM_ARRAY_TYPES; row++)
         if (podium_array_types[row].type == type) return podium_array_types[row];
-    struct podium_array_type made = {type, NULL, podium_has(type, "_podium_place"), 0};
-    /* numpy's masked arrays are buffers, too: Python looks at the mask */
-    if (!made.has_place && !podium_has(type, "harden_mask")) {
+    struct podium_array_type made = {type, NULL, podium_has(type, "_podium_place"), 0, 0, 0};
+    /* For Python are arrays that have podium's own way to say where they are, and numpy's masked ones, for the mask. */
+    if (!podium_has(type, "_podium_location") && !podium_has(type, "harden_mask")) {
         made.exchange = podium_find_exchange(type);
-        made.is_buffer = !podium_has(type, "__index__") || podium_has(type, "__dlpack__");
+        made.has_dlpack = podium_has(type, "__dlpack__");
+        made.is_buffer = !podium_has(type, "__index__") || made.has_dlpack;
+        made.has_dlpack = made.has_dlpack && podium_has(type, "__dlpack_device__");
+        made.has_interface = podium_has(type, "__cuda_array_interface__");
     }
     unsigned row = podium_array_type_count++ % PODIUM_ARRAY_TYPES;
     PyTypeObject *old = podium_array_types[row].type;
@@ -66,19 +60,6 @@ PODIUM_UNUSED static int podium_is_plain(const char *format) {
     return format == NULL || strpbrk(format, "OP>!") == NULL;
 }
 
-/* Whether the strides of a tensor, in elements, are those of C order; an axis of length 1 may have any. */
-static int podium_is_contiguous(const struct podium_tensor *tensor) {
-    if (tensor->strides == NULL) return 1;
-    int64_t expected = 1;
-    int contiguous = 1;
-    for (int32_t axis = tensor->ndim - 1; axis >= 0; axis--) {
-        if (tensor->shape[axis] == 0) return 1;
-        if (tensor->shape[axis] != 1 && tensor->strides[axis] != expected) contiguous = 0;
-        expected *= tensor->shape[axis];
-    }
-    return contiguous;
-}
-
 /* Read where one of podium's own arrays is, if it has said so: podium._memory packs it. They are contiguous, and written
  * to by whoever has them. */
 static int podium_place(struct podium_call *call, PyObject *value, uint64_t *out) {
@@ -88,7 +69,7 @@ static int podium_place(struct podium_call *call, PyObject *value, uint64_t *out
     } place;
     char *data = NULL;
     Py_ssize_t length = 0;
-    PyObject *packed = PyObject_GetAttr(value, podium_name_place);
+    PyObject *packed = PyObject_GetAttr(value, podium_names[PODIUM_PLACE]);
     if (packed == NULL || PyBytes_AsStringAndSize(packed, &data, &length) < 0) PyErr_Clear();
     int found = (size_t)length == sizeof place;
     if (found) memcpy(&place, data, sizeof place);
@@ -137,8 +118,12 @@ int podium_pointer(struct podium_call *call, int index, PyObject *value, int wri
         }
     }
     PyErr_Clear();
-#else
-    (void)writable;
+#endif
+    if (type.has_dlpack) {
+        if (podium_from_dlpack(call, value, writable, out) == 0) return 0;
+    }
+#if PODIUM_DRIVER_POINTER
+    else if (type.has_interface && podium_from_interface(call, value, writable, out) == 0) return 0;
 #endif
     return podium_locate(call, index, value, out);
 }

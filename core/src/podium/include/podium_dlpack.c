@@ -9,24 +9,11 @@
 #include "podium_dlpack.h"
 #include "podium_python.h"
 
-struct managed {
-    struct podium_tensor tensor;
-    void *context;
-    void (*deleter)(void *);
-};
-struct versioned {
-    uint32_t major, minor;
-    void *context;
-    void (*deleter)(void *);
-    uint64_t flags;
-    struct podium_tensor tensor;
-};
-
 /* One export. What the consumer sees is one of the two structures at its start. */
 struct export {
     union {
-        struct managed managed;
-        struct versioned versioned;
+        struct podium_managed managed;
+        struct podium_versioned versioned;
     } as;
     PyObject *owner;
     int64_t axes[]; /* the shape, then the strides */

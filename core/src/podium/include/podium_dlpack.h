@@ -17,6 +17,19 @@ struct podium_tensor {
     int64_t *shape, *strides;
     uint64_t byte_offset;
 };
+struct podium_managed {
+    struct podium_tensor tensor;
+    void *context;
+    void (*deleter)(void *);
+};
+struct podium_versioned {
+    uint32_t major, minor;
+    void *context;
+    void (*deleter)(void *);
+    uint64_t flags;
+    struct podium_tensor tensor;
+};
+#define PODIUM_READ_ONLY 1u /* a flag of it */
 struct podium_exchange {
     uint32_t major, minor;
     struct podium_exchange *previous;

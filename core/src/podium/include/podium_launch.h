@@ -65,6 +65,7 @@ struct podium_launcher {
     PyObject *owner;  /* the launcher in Python; its methods are the slow paths: */
     PyObject *encode; /*   (index, value) -> bytes */
     PyObject *locate; /*   (index, value) -> (address, device or -1, stream or None, owner) */
+    PyObject *export_stream; /* (device) -> the driver's stream there, in DLPack's numbering, or None */
     PyObject *slow;   /*   (grid_x, grid_y, grid_z, stream, function, *args): the whole launch */
     PyObject *scratch; /*  (which, blocks, device, stream) -> (address, owner) */
     PyObject *failed; /*   (status, grid, block, device, stream): raises */
@@ -89,6 +90,8 @@ struct podium_call {
     uint64_t stream; /* of the library of the first array that has one */
     const struct podium_exchange *exchange; /* of an array before that one, which can be asked for its library's */
     int32_t device_type;
+    PyObject *export_stream; /* what arrays are told that speak DLPack, once one of them has been asked */
+    int32_t export_device;
     int kept, buffers;
     PyObject **keep;
     Py_buffer *buffer;
@@ -102,6 +105,11 @@ struct podium_call {
  *   podium_driver_device()          the device for launches whose arguments do not tell
  *   podium_driver_stream(device)    the stream for launches that nobody gave one
  *   podium_driver_launch(...)       the driver call; returns its status, 0 for success
+ *
+ * and may define PODIUM_DRIVER_POINTER to 1 before it includes this header, and then
+ *
+ *   podium_driver_pointer(...)      what memory is at an address, by DLPack's type of device and its index; returns 0, or
+ *                                   -1 if Driver.pointer_device is to be asked
  */
 static int podium_driver_reaches(int32_t device_type);
 static const char *podium_driver_open(void);
@@ -109,6 +117,9 @@ static int podium_driver_device(void);
 static uint64_t podium_driver_stream(int device);
 static int podium_driver_launch(const struct podium_shape *shape, int device, uint64_t stream, uint64_t function,
                                 void **parameters);
+#if PODIUM_DRIVER_POINTER
+static int podium_driver_pointer(uint64_t address, int32_t *device_type, int32_t *device);
+#endif
 
 /* ---- what the plain cases do not cover ------------------------------------------------------------------------- */
 

@@ -37,11 +37,11 @@ static int podium_prepare(struct podium_launch *self, int device, uint64_t strea
 /* Read the stream of a launch that is given nothing else by name: an int, None, or an object with the method
  * __cuda_stream__. Returns 1 if it is left to Python, which also says what is wrong with it. */
 static int podium_explicit_stream(PyObject *names, PyObject *value, int *has_stream, uint64_t *stream) {
-    if (PyTuple_Size(names) != 1 || PyTuple_GetItem(names, 0) != podium_name_stream) return 1;
+    if (PyTuple_Size(names) != 1 || PyTuple_GetItem(names, 0) != podium_names[PODIUM_STREAM]) return 1;
     if (value == Py_None) return 0;
     *has_stream = 1;
     if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, stream) ? 0 : 1;
-    PyObject *method = PyObject_GetAttr(value, podium_name_cuda_stream);
+    PyObject *method = PyObject_GetAttr(value, podium_names[PODIUM_CUDA_STREAM]);
     if (method == NULL) {
         PyErr_Clear();
         return 1;

@@ -63,6 +63,7 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
     uint64_t state = 0, flags = 0, scale = 1, contiguous = 0;
     if ((self->encode = PyObject_GetAttrString(owner, "_encode")) == NULL ||
         (self->locate = PyObject_GetAttrString(owner, "_locate")) == NULL ||
+        (self->export_stream = PyObject_GetAttrString(owner, "_export_stream")) == NULL ||
         (self->slow = PyObject_GetAttrString(owner, "_launch")) == NULL ||
         (self->scratch = PyObject_GetAttrString(owner, "_allocate_scratch")) == NULL ||
         (self->failed = PyObject_GetAttrString(owner, "_raise_status")) == NULL ||
@@ -98,6 +99,7 @@ static int podium_launcher_traverse(PyObject *object, visitproc visit, void *arg
     PODIUM_VISIT(self->owner);
     PODIUM_VISIT(self->encode);
     PODIUM_VISIT(self->locate);
+    PODIUM_VISIT(self->export_stream);
     PODIUM_VISIT(self->slow);
     PODIUM_VISIT(self->scratch);
     PODIUM_VISIT(self->failed);
@@ -112,6 +114,7 @@ static int podium_launcher_clear(PyObject *object) {
     PODIUM_CLEAR(self->owner);
     PODIUM_CLEAR(self->encode);
     PODIUM_CLEAR(self->locate);
+    PODIUM_CLEAR(self->export_stream);
     PODIUM_CLEAR(self->slow);
     PODIUM_CLEAR(self->scratch);
     PODIUM_CLEAR(self->failed);

@@ -157,7 +157,7 @@ typedef struct {
 extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_FalseStruct;
 extern struct podium_opaque_type {
     PyObject ob_base;
-} PyLong_Type, PyFloat_Type, PyTuple_Type, PyType_Type;
+} PyLong_Type, PyFloat_Type, PyTuple_Type, PyDict_Type, PyUnicode_Type, PyType_Type;
 extern PyObject *PyExc_SystemError, *PyExc_TypeError, *PyExc_ImportError, *PyExc_MemoryError;
 #define Py_None (&_Py_NoneStruct)
 #define Py_True (&_Py_TrueStruct)
@@ -197,6 +197,8 @@ done:
 PyObject *PyObject_GetAttr(PyObject *, PyObject *);
 PyObject *PyObject_GetAttrString(PyObject *, const char *);
 PyObject *PyUnicode_InternFromString(const char *);
+const char *PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
+PyObject *Py_BuildValue(const char *, ...);
 PyObject *PyObject_Repr(PyObject *);
 int PyObject_GetBuffer(PyObject *, Py_buffer *, int);
 void PyBuffer_Release(Py_buffer *);
@@ -226,6 +228,8 @@ int Py_IsInitialized(void);
 /* Exact types only: subclasses may mean something else and take the slow path. */
 #define PODIUM_IS_INT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyLong_Type)
 #define PODIUM_IS_TUPLE(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyTuple_Type)
+#define PODIUM_IS_DICT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyDict_Type)
+#define PODIUM_IS_TEXT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyUnicode_Type)
 #define PODIUM_IS_FLOAT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyFloat_Type)
 
 /* Read an int of at most two digits, 60 bits, where it lies; 0 if it has more. To call Python for each costs more than

@@ -19,6 +19,16 @@ enum podium_nvidia_status {
     PODIUM_NVIDIA_UNKNOWN = 999
 };
 
+enum podium_nvidia_pointer_attribute {
+    PODIUM_NVIDIA_MEMORY_TYPE = 2,
+    PODIUM_NVIDIA_IS_MANAGED = 8,
+    PODIUM_NVIDIA_DEVICE_ORDINAL = 9
+};
+enum podium_nvidia_memory_type {
+    PODIUM_NVIDIA_HOST_MEMORY = 1,
+    PODIUM_NVIDIA_DEVICE_MEMORY = 2
+};
+
 enum podium_nvidia_attribute_id {
     PODIUM_NVIDIA_COOPERATIVE = 2,
     PODIUM_NVIDIA_CLUSTER_DIMENSION = 4,
@@ -60,8 +70,9 @@ static struct podium_nvidia_driver {
     int (*set_current)(void *context);
     int (*push_current)(void *context);
     int (*pop_current)(void **context);
+    int (*pointer_attributes)(unsigned int count, const int *attributes, void **values, uint64_t address);
 } podium_nvidia;
-#define PODIUM_NVIDIA_FUNCTIONS 9
+#define PODIUM_NVIDIA_FUNCTIONS 10
 PODIUM_NVIDIA_ASSERT(driver_size, sizeof podium_nvidia == PODIUM_NVIDIA_FUNCTIONS * sizeof(void *));
 
 static int podium_nvidia_uses_libraries; /* kernels belong to no context */
@@ -102,6 +113,27 @@ static const char *podium_driver_open(void) {
 static int podium_driver_device(void) {
     int device = 0;
     return podium_nvidia.get_device(&device) == PODIUM_NVIDIA_SUCCESS ? device : 0;
+}
+
+/* What podium_nvidia.memory.pointer_device says, where a context is current. */
+static int podium_driver_pointer(uint64_t address, int32_t *device_type, int32_t *device) {
+    static const int wanted[] = {PODIUM_NVIDIA_MEMORY_TYPE, PODIUM_NVIDIA_IS_MANAGED, PODIUM_NVIDIA_DEVICE_ORDINAL};
+    unsigned int kind = 0, managed = 0;
+    int ordinal = 0;
+    void *places[] = {&kind, &managed, &ordinal};
+    if (podium_nvidia.pointer_attributes == NULL ||
+        podium_nvidia.pointer_attributes(3, wanted, places, address) != PODIUM_NVIDIA_SUCCESS)
+        return -1;
+    *device = ordinal;
+    if (managed != 0)
+        *device_type = 13;
+    else if (kind == PODIUM_NVIDIA_DEVICE_MEMORY)
+        *device_type = 2;
+    else if (kind == PODIUM_NVIDIA_HOST_MEMORY)
+        *device_type = 3;
+    else
+        return -1;
+    return 0;
 }
 
 static void podium_nvidia_add(struct podium_nvidia_config *config, int id, const uint32_t *value) {
