@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from costs import loop_over_entry
 
 import podium
 from podium.backend import Function, HostCompiler, ObjectCode, SharedLibrary
-from podium.testing import FakeDriver
+from podium.testing import FakeArray, FakeDriver
 
 HERE = Path(__file__).parent
 
@@ -59,6 +60,8 @@ __global__ void add(const float* a, const float* b, float* c, int n) {
     if (i < n) c[i] = a[i] + b[i];
 }
 """
+
+ARRAYS_AND_INT = "a: *fp32, b: *fp32, c: *fp32, n: i32"
 
 Sample = tuple[float, float]  # median and minimum, in seconds
 
@@ -118,6 +121,15 @@ def loops() -> SharedLibrary:
     return SharedLibrary.from_bytes("podium_benchmark_loops", code)
 
 
+def tensor_module() -> ModuleType:
+    """Build the arrays of a library that says by DLPack's exchange table where they are, and does nothing else."""
+    from podium._extension import Extension
+
+    module = Extension("tensor", "podium_benchmark_tensor", (HERE / "tensor.c").read_text(encoding="utf-8")).build()
+    module.Tensor.__dlpack_c_exchange_api__ = module.table
+    return module
+
+
 def addresses(count: int) -> Any:
     """Make an array of addresses of parameters, as drivers take them."""
     values = (ctypes.c_uint64 * max(1, count))()
@@ -149,9 +161,11 @@ def measure_nothing(measurement: Measurement, library: SharedLibrary) -> None:
         library.address("loop_nothing")
     )
     podium.driver.register(NothingDriver)
+    tensors = tuple(tensor_module().Tensor() for _ in range(3))
     signatures = {
         "no argument": ("", ()),
-        "3 pointers (ints) and 1 int": ("a: *fp32, b: *fp32, c: *fp32, n: i32", (4096, 8192, 12288, 8)),
+        "3 pointers (ints) and 1 int": (ARRAYS_AND_INT, (4096, 8192, 12288, 8)),
+        "3 arrays with DLPack's exchange table and 1 int": (ARRAYS_AND_INT, (*tensors, 8)),
         "16 ints": (", ".join(f"i{i}: i32" for i in range(16)), tuple(range(16))),
         "16 floats": (", ".join(f"f{i}: fp32" for i in range(16)), tuple(map(float, range(16)))),
     }
@@ -159,6 +173,10 @@ def measure_nothing(measurement: Measurement, library: SharedLibrary) -> None:
     parameters = addresses(4)
     rows["C loop over the call, 4 parameters"] = measurement.in_c(lambda calls: in_c(nothing, parameters, 4, calls))
     with podium.use("fake"):
+        signatures |= {
+            "3 arrays of podium and 1 int": (ARRAYS_AND_INT, (*(podium.empty(4) for _ in range(3)), 8)),
+            "3 arrays with __dlpack__ and 1 int": (ARRAYS_AND_INT, (*(FakeArray(4096) for _ in range(3)), 8)),
+        }
         for name in ("generated", "interpreted"):
             for arguments, (signature, values) in signatures.items():
                 with level(name):
@@ -168,6 +186,8 @@ def measure_nothing(measurement: Measurement, library: SharedLibrary) -> None:
                     launch = kernel[1, 32]
                     rows[f"{name}: launch, {arguments}"] = measurement.per_call(lambda: launch(*values))  # noqa: B023
                     if arguments.startswith("3 pointers"):
+                        given = lambda: launch(*values, stream=64)  # noqa: B023, E731
+                        rows[f"{name}: launch with stream=, {arguments}"] = measurement.per_call(given)
                         subscript = lambda: kernel[1, 32](*values)  # noqa: B023, E731
                         rows[f"{name}: kernel[grid, block], {arguments}"] = measurement.per_call(subscript)
                         run, function = kernel.run, kernel.function

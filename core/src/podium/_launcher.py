@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -161,7 +162,7 @@ class Launcher:
         """How many scratch pointers follow the arguments."""
         return len(self._scratch)
 
-    @property
+    @cached_property
     def _grid_limit(self) -> Dim3:
         x, y, z = self.driver.devices()[0].max_grid
         return x // self._grid_scale, y, z
@@ -233,7 +234,9 @@ class Launcher:
     # ---- launching ----
 
     def _launch(self, grid_x: int, grid_y: int, grid_z: int, stream: Any, function: int, *args: object) -> None:
-        grid = dim3((grid_x, grid_y, grid_z), "grid")
+        grid = grid_x, grid_y, grid_z
+        if not (type(grid_x) is type(grid_y) is type(grid_z) is int and min(grid) >= 0):
+            grid = dim3(grid, "grid")
         for axis, size, limit in zip(AXES, grid, self._grid_limit):
             if size > limit:
                 raise grid_error(self.name, axis, size, limit)

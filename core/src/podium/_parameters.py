@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from struct import Struct
 from typing import Any
 
 from podium._record import record
@@ -37,19 +38,23 @@ class Parameters:
 
     def addresses(self) -> ctypes.Array[ctypes.c_void_p]:
         """Return an array of the address of each parameter. The memory lives as long as the array."""
-        storage_type, array_type = _memory_types(len(self.data), len(self.offsets))
-        storage = storage_type()
-        base = ctypes.addressof(storage) + MOST_ALIGNED - 1 & -MOST_ALIGNED
-        ctypes.memmove(base, self.data, len(self.data))
-        array: ctypes.Array[ctypes.c_void_p] = array_type(*[base + offset for offset in self.offsets])
-        array.storage = storage  # type: ignore[attr-defined]  # keeps the memory alive
+        memory_type, array_type, put, put_addresses, start = _memory(len(self.data), len(self.offsets))
+        memory = memory_type()
+        base = ctypes.addressof(memory) + start + MOST_ALIGNED - 1 & -MOST_ALIGNED
+        put(memory, base - ctypes.addressof(memory), self.data)
+        put_addresses(memory, 0, *[base + offset for offset in self.offsets])
+        array: ctypes.Array[ctypes.c_void_p] = array_type.from_address(ctypes.addressof(memory))
+        array.memory = memory  # type: ignore[attr-defined]  # keeps it alive
         return array
 
 
 @lru_cache(maxsize=256)
-def _memory_types(size: int, count: int) -> tuple[Any, Any]:
-    """Return the types of memory for parameters and of the array of their addresses; making types takes long."""
-    return ctypes.c_char * (size + MOST_ALIGNED), ctypes.c_void_p * max(1, count)
+def _memory(size: int, count: int) -> tuple[Any, Any, Callable[..., None], Callable[..., None], int]:
+    """Return types for memory and for the addresses at its start, what writes both, and where the parameters begin."""
+    start = 8 * max(1, count)
+    memory_type = ctypes.c_char * (start + size + MOST_ALIGNED)
+    array_type = ctypes.c_void_p * max(1, count)
+    return memory_type, array_type, Struct(f"{size}s").pack_into, Struct(f"={count}Q").pack_into, start
 
 
 def parameter_offsets(signature: Signature, scratch: int) -> tuple[int, ...]:
