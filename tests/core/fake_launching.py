@@ -183,3 +183,65 @@ def host_driver_class() -> type[FakeDriver]:
         host_memory = True
 
     return HostDriver
+
+
+@lru_cache(maxsize=1)
+def knowing_driver_class() -> type[FakeDriver]:
+    """A fake driver that knows the memory at an address, in C as well, as CUDA's does: device 1 begins at 2**32."""
+    template = FakeDriver.launcher_cls.template
+    text = template.read_text().replace(
+        "#define PODIUM_HOST_MEMORY 0", "#define PODIUM_HOST_MEMORY 0\n#define PODIUM_DRIVER_POINTER 1"
+    )
+    function = """
+static int podium_driver_pointer(uint64_t address, int32_t *device_type, int32_t *device) {
+    if (address % 16 != 0) return -1;
+    *device_type = 12;
+    *device = address >> 32 != 0;
+    return 0;
+}
+"""
+    assert text.count('#include "podium_module.h"') == 1
+    text = text.replace('#include "podium_module.h"', function + '\n#include "podium_module.h"')
+    path = Path(tempfile.mkdtemp(prefix="podium-knowing-")) / "knowing_launch.c.in"
+    atexit.register(shutil.rmtree, path.parent)
+    path.write_text(text)
+
+    class KnowingLauncher(FakeDriver.launcher_cls):  # type: ignore[name-defined, misc]
+        backend = "knowing"
+        template = path
+
+    class KnowingDriver(FakeDriver):
+        name = "knowing"
+        launcher_cls = KnowingLauncher
+
+        def pointer_device(self, address: int) -> tuple[int, int] | None:
+            return (1, 0) if address % 16 else (FAKE_DEVICE_TYPE, int(address >> 32 != 0))
+
+    return KnowingDriver
+
+
+class InterfaceArray:
+    """An array of a library that has ``__cuda_array_interface__`` and nothing else."""
+
+    def __init__(self, address: object = 4096, readonly: object = False, **fields: Any) -> None:
+        known = {"version": 3, "shape": (4,), "typestr": "<f4", "data": (address, readonly), **fields}
+        self.fields = {name: value for name, value in known.items() if value is not ...}
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if "raise" in self.fields:
+            raise ZeroDivisionError
+        return self.fields
+
+
+INTERFACES: list[dict[str, Any]] = [
+    {}, {"address": 2**32}, {"address": 2**63}, {"address": 2**64 - 16}, {"address": 2**64}, {"address": -16}, {"address": None},
+    {"address": 4097}, {"address": "x"}, {"address": True}, {"readonly": True}, {"readonly": 1}, {"readonly": None}, {"strides": None},
+    {"strides": (4,)}, {"strides": (8,)}, {"strides": "x"}, {"mask": None}, {"mask": object()}, {"stream": None}, {"stream": 5},
+    {"stream": 2**64 - 1}, {"stream": 2**64}, {"stream": -1}, {"stream": "x"}, {"stream": 1.5}, {"shape": ...}, {"shape": 4},
+    {"shape": [4]}, {"shape": ()}, {"typestr": ...}, {"typestr": 4}, {"typestr": ""}, {"typestr": "<"}, {"typestr": "<f"},
+    {"typestr": "f4"}, {"typestr": ">f4"}, {"typestr": "|u1"}, {"typestr": "<M8[ns]"}, {"typestr": "<f4x"}, {"typestr": "|V12"},
+    {"typestr": "=i8"}, {"data": ...}, {"data": ()}, {"data": (4096,)}, {"data": [4096, False]}, {"data": (4096, False, 1)},
+    {"data": None}, {"version": ...}, {"raise": 1}, {"typestr": "\ud800f4"},
+]  # fmt: skip
+"""What such an interface can say, right and wrong: the arguments of `InterfaceArray`."""

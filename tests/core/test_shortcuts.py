@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy
 import pytest
-from fake_launching import Pair, bytes_of, exchange, exchange_type, host_driver_class
+from fake_launching import (
+    INTERFACES,
+    InterfaceArray,
+    Pair,
+    bytes_of,
+    exchange,
+    exchange_type,
+    host_driver_class,
+    knowing_driver_class,
+)
 
 import podium
 from podium import LaunchConfig
@@ -402,6 +411,39 @@ def test_arrays_that_refuse_do_so_alike(fake: FakeDriver, level: str, refusal: E
             kernel[1, 1](Asked(64, refusal=refusal), 1)
     kernel[1, 1](FakeArray(64), 1)
     assert len(fake.launches) == 1
+
+
+# ---- Arrays with __cuda_array_interface__ ----
+
+
+def test_interfaces_mean_the_same_at_both_levels() -> None:
+    """DLP-04: whatever such an interface says, right or wrong, each level takes and refuses the same."""
+    for signature in ("*fp32", "*kfp32"):
+        both = Pair(signature, knowing_driver_class()())
+        results = [both.same(InterfaceArray(**fields)) for fields in INTERFACES]
+        assert sum(isinstance(result, list) for result in results) > 12
+    raising = both.same(InterfaceArray(**{"raise": 1}))
+    assert raising.kind is ZeroDivisionError
+
+
+def test_interfaces_are_read_without_python(generated: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTX-10: C reads address and stream, and asks the driver for the device of the address."""
+    located = counting(monkeypatch, Packer, "locate")
+    driver = knowing_driver_class()()
+    with podium.use(driver):
+        kernel = podium.kernel("__global__ void k(float* x, const float* y) {}")
+        kernel[1, 1](None, None)
+        for array, other, device, stream in (
+            (InterfaceArray(4096), None, 0, 7000),
+            (InterfaceArray(2**32, stream=5), InterfaceArray(2**33, True, stream=6), 1, 5),
+            (InterfaceArray(2**32), InterfaceArray(2**33, True, stream=6), 1, 6),
+        ):
+            located.clear()
+            kernel[1, 1](array, other)
+            launch = driver.launches[-1]
+            assert (launch.device, launch.stream) == (device, stream)
+            assert launch.parameters[0] == array.fields["data"][0].to_bytes(8, "little")
+            assert located == []
 
 
 # ---- The interpreted level ----

@@ -20,7 +20,17 @@ os.environ["PODIUM_LAUNCHER"] = "generated"
 sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
 warnings.simplefilter("error")
 
-from fake_launching import SCALARS, exchange, exchange_type, host_driver_class, load, make_launcher  # noqa: E402
+from fake_launching import (  # noqa: E402
+    INTERFACES,
+    SCALARS,
+    InterfaceArray,
+    exchange,
+    exchange_type,
+    host_driver_class,
+    knowing_driver_class,
+    load,
+    make_launcher,
+)
 
 import podium  # noqa: E402
 from podium.errors import PodiumError  # noqa: E402
@@ -252,6 +262,15 @@ def lookups(driver: FakeDriver) -> None:
     attempt(lambda: podium.kernel("__global__ void k(float* x, int n) {}")[1, 1])
 
 
+def interfaces(driver: FakeDriver) -> None:
+    launcher = make_launcher(knowing_driver_class()(), "*fp32, *kfp32, i32")
+    function = load(launcher.driver, launcher.signature)
+    for fields in INTERFACES:
+        for other in ({}, {"address": 2**40}, {"stream": 9}):
+            attempt(launcher, 1, 1, 1, 0, function, InterfaceArray(**fields), InterfaceArray(**other), 1)
+            attempt(launcher, 1, 1, 1, 0, function, InterfaceArray(**other), InterfaceArray(**fields), "n")
+
+
 def wrong_owners(driver: FakeDriver) -> None:
     launcher = make_launcher(driver, "*fp32, i32")
     launcher.promote()
@@ -287,7 +306,7 @@ def main() -> None:
         return
     for _ in range(int(sys.argv[1])):
         driver = FakeDriver()
-        for part in (scalars, structs, arrays, scratch, watched, lookups, wrong_owners):
+        for part in (scalars, structs, arrays, scratch, watched, lookups, interfaces, wrong_owners):
             part(driver)
         host(host_driver_class()())
         gc.collect()

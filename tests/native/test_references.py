@@ -15,7 +15,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
 
-from fake_launching import SCALARS, exchange_type, host_driver_class, load, make_launcher
+from fake_launching import (
+    INTERFACES,
+    SCALARS,
+    InterfaceArray,
+    exchange_type,
+    host_driver_class,
+    knowing_driver_class,
+    load,
+    make_launcher,
+)
 
 import podium
 from podium import _generated
@@ -115,6 +124,27 @@ def test_arguments_of_the_slow_path_and_wrong_ones(driver: FakeDriver, level: st
             pass
 
     unchanged([value, other, launcher, launcher.generated, type(value), None, driver], work, SOME)
+
+
+def test_arrays_that_c_asks(level: str) -> None:
+    """HKS-05: arrays that are asked through methods, what they answer, and what they are told are released again."""
+    driver = type("Quiet", (Quiet, knowing_driver_class()), {})()
+    kernel = podium.kernel("__global__ void k(float* x, const float* y, int n) {}")
+    launch = kernel.binding(driver).get((1, 1))
+    launch(None, None, 1)
+    launch = kernel.binding(driver).get((1, 1))
+    exported, interfaces = FakeArray(64), [InterfaceArray(**fields) for fields in INTERFACES]
+    answers = [each.fields for each in interfaces]
+
+    def work() -> None:
+        for array in (exported, *interfaces):
+            try:
+                launch(array, exported, 1)
+                launch(exported, array, 1, stream=3)
+            except (ArgumentError, ZeroDivisionError):
+                pass
+
+    unchanged([exported, *interfaces, *answers, launch, driver, None], work, SOME // 10)
 
 
 def test_bound_launches_with_and_without_hooks(driver: FakeDriver, level: str) -> None:
