@@ -1,8 +1,8 @@
 /* The part of CPython's C API that launchers use, declared by hand.
  *
  * Including Python.h costs compiler time for each launcher (docs/performance.md has the figures), and needs development
- * headers on the user's machine; these declarations do not. Everything here belongs to the stable ABI, or is a layout
- * that every CPython of the versions below shares: an object begins with its reference count and its type. Other
+ * headers on the user's machine; these declarations do not. Everything here is public and the same in every CPython of
+ * the versions below, or is a layout: an object begins with its reference count and its type, and an int has digits. Other
  * interpreters (free-threaded builds, 32 bits, other versions) compile with PODIUM_USE_PYTHON_H and their own headers.
  * tests/core/test_python_header.py compares each declaration with the real headers.
  */
