@@ -226,6 +226,12 @@ def test_flags_cannot_ask_for_what_the_device_does_not_run() -> None:
         compile_program(program(ADD), Target("nvidia", "hopper", 32))
 
 
+def test_warps_have_32_threads() -> None:
+    """A target with another size of warps is a mistake, and refused; it would be a target that no device has."""
+    with pytest.raises(CompileError, match="warps of 32 threads, not of 64"):
+        compile_program(program(ADD, "add"), Target("nvidia", "sm_90", 64))
+
+
 def test_every_architecture_of_the_compiler_has_code() -> None:
     """Each architecture that NVRTC knows is compiled for, with and without its letters."""
     supported = nvrtc.load().supported

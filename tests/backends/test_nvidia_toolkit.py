@@ -183,6 +183,9 @@ def test_missing_headers_are_named_with_their_package(packages: Path) -> None:
     assert "<cuda_fp16.h> belongs to the headers of the CUDA runtime" in text and "cuda-toolkit[cudart]" in text
     text = run(packages, "print(error('#include <cuda/std/array>\\n'))")
     assert "<cuda/std/array> belongs to CCCL" in text and "pip install 'podium-nvidia[nvrtc]'" in text
+    text = run(packages, "print(error('#include <crt/no_such.h>\\n'))")
+    assert "<crt/no_such.h> belongs to the headers of the compiler" in text
+    assert "'cuda-toolkit[crt]'" in text and "for CUDA 12 'cuda-toolkit[nvcc]'" in text
 
 
 def test_a_copy_that_the_process_has_is_the_one_that_is_used(packages: Path, tmp_path: Path) -> None:

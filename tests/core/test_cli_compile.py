@@ -10,6 +10,7 @@ from podium._cli import main
 from podium._cli.trial import KERNELS
 from podium._object_code import ObjectCode
 from podium._target import Target
+from podium.errors import BackendError
 from podium.testing import FakeDriver
 
 SOURCE = """
@@ -85,6 +86,21 @@ def test_target_of_an_inactive_backend(
     assert main(["compile", str(source), "--target", "fake:other_2:64"]) == 0
     assert "target: fake:other_2:64" in capsys.readouterr().out
     assert main(["compile", str(source), "--backend", "fake"]) == 0
+
+
+def test_a_backend_that_cannot_tell_what_to_compile_for(
+    source: Path, fake: FakeDriver, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ACT-11: where only a device could name the target, and there is none, the message asks for --target."""
+
+    def refuse(self: FakeDriver) -> Target:
+        raise BackendError("the library was not found")
+
+    monkeypatch.setattr(FakeDriver, "default_target", refuse)
+    monkeypatch.setattr(FakeDriver, "reason", "there is no device")
+    assert main(["compile", str(source), "--backend", "fake"]) == 1
+    complaint = capsys.readouterr().err
+    assert "there is no device" in complaint and "--target fake:ARCH:WARP" in complaint
 
 
 def test_options(source: Path, fake: FakeDriver, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ class Binding:
         if key is not None and self._launches.get(key) is launch:
             self._launches[key] = generated
         if self.shortcut is None:
-            self.shortcut = self.kernel.shortcut(self.launcher.module, self.driver, self._launches)
+            self.shortcut = self.kernel._make_shortcut(self.launcher.module, self.driver, self._launches)
 
     def _remember(self, key: Any, launch: Launch) -> None:
         if len(self._launches) >= _MOST_LAUNCHES:

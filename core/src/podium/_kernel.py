@@ -118,7 +118,7 @@ class Kernel:
         return binding.get(key)
 
     @staticmethod
-    def shortcut(module: Any, driver: Driver, launches: dict[Any, Callable[..., None]]) -> object:
+    def _make_shortcut(module: Any, driver: Driver, launches: dict[Any, Callable[..., None]]) -> object:
         """Make what ``kernel[grid, block]`` looks into in C; from the first one on, kernels do so.
 
         `module` is the one of a generated launcher.

@@ -10,7 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Arch", "choose", "may_need_specific", "runs_on"]
+__all__ = ["WARP_SIZE", "Arch", "choose", "may_need_specific", "runs_on"]
+
+# Threads of a warp, on every device so far.
+WARP_SIZE = 32
 
 # What a source has in it that is written for one architecture; the macros are defined only where it is asked for.
 _SPECIFIC = (

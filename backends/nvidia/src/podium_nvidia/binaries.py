@@ -10,13 +10,11 @@ from pathlib import Path
 from podium.backend import Entry, ObjectCode, Signature, Target
 from podium.errors import LoadError
 
-from podium_nvidia.arch import Arch
+from podium_nvidia.arch import WARP_SIZE, Arch
 from podium_nvidia.cubin import Cubin, is_cubin
 from podium_nvidia.parameters import mismatch
 
 __all__ = ["find_symbols", "kind_of", "object_code", "ptx_arch", "ptx_kernels", "read", "target_of"]
-
-WARP_SIZE = 32
 
 _MAGICS = {b"\xed\x43\x4e\x7f": "ltoir", b"\x50\xed\x55\xba": "fatbin", b"!<ar": "library"}
 

@@ -9,7 +9,7 @@ from podium.backend import ObjectCode, Program, Target
 from podium.errors import CompileError, ToolchainError
 
 from podium_nvidia import nvrtc
-from podium_nvidia.arch import Arch, choose, may_need_specific, runs_on
+from podium_nvidia.arch import WARP_SIZE, Arch, choose, may_need_specific, runs_on
 from podium_nvidia.cubin import Cubin
 from podium_nvidia.nvrtc import Compiled, Nvrtc, Refused
 from podium_nvidia.options import ASSERT_SWITCH, arch_of_flags, is_linkable, makes_lto, nvrtc_options
@@ -40,6 +40,8 @@ _MACRO = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 def compile_program(program: Program, target: Target) -> ObjectCode:
     """Compile every kernel of a program for a target. Raises `CompileError` and `ToolchainError`."""
+    if target.warp_size != WARP_SIZE:
+        raise _error(program, target, f"NVIDIA's devices have warps of {WARP_SIZE} threads, not of {target.warp_size}")
     if program.language == "ptx":
         from podium_nvidia.linker import assemble
 

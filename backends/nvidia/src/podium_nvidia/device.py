@@ -10,11 +10,10 @@ from podium.backend import Device, Target
 from podium.errors import BackendError
 
 from podium_nvidia.api import check, driver
+from podium_nvidia.arch import WARP_SIZE
 from podium_nvidia.status import INVALID_VALUE, cuda_version
 
-__all__ = ["WARP_SIZE", "Attribute", "attribute", "capability", "devices", "target"]
-
-WARP_SIZE = 32
+__all__ = ["Attribute", "attribute", "capability", "devices", "target"]
 
 # Since CUDA 12.1, on devices since Volta, parameters take up to this much; before, and on others, 4096 bytes.
 _PARAMETER_BYTES = 32764

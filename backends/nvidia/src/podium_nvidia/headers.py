@@ -8,16 +8,16 @@ __all__ = ["missing_header"]
 
 _MISSING = re.compile(r'cannot open source file "([^"]+)"')
 
-# The beginnings of what is included, and the component of the toolkit that has it, as cuda-toolkit's extras name it.
+# The beginnings of what is included, the component of the toolkit that has it, and its package.
 _COMPONENTS = (
-    (re.compile(r"(cuda/|nv/|cub/|thrust/|libcudacxx/)"), "CCCL", "cccl"),
-    (re.compile(r"crt/"), "the headers of the compiler", "crt"),
-    (re.compile(r"curand"), "cuRAND", "curand"),
-    (re.compile(r"nvtx3/"), "NVTX", "nvtx"),
+    (re.compile(r"(cuda/|nv/|cub/|thrust/|libcudacxx/)"), "CCCL", "'cuda-toolkit[cccl]'"),
+    (re.compile(r"crt/"), "the headers of the compiler", "'cuda-toolkit[crt]', for CUDA 12 'cuda-toolkit[nvcc]',"),
+    (re.compile(r"curand"), "cuRAND", "'cuda-toolkit[curand]'"),
+    (re.compile(r"nvtx3/"), "NVTX", "'cuda-toolkit[nvtx]'"),
     (
         re.compile(r"(cuda|cooperative_groups|mma|vector_|device_|driver_|host_|math_|builtin_|sm_\d|library_types)"),
         "the headers of the CUDA runtime",
-        "cudart",
+        "'cuda-toolkit[cudart]'",
     ),
 )
 
@@ -33,11 +33,11 @@ def missing_header(message: str) -> str | None:
     if found is None:
         return None
     name = found[1]
-    for beginning, component, extra in _COMPONENTS:
+    for beginning, component, package in _COMPONENTS:
         if beginning.match(name):
             return (
                 f"<{name}> belongs to {component}, which is not installed. Install it: pip install "
-                f"'podium-nvidia[nvrtc]', or 'cuda-toolkit[{extra}]' of NVRTC's version; or set CUDA_HOME to a toolkit"
+                f"'podium-nvidia[nvrtc]', or {package} of NVRTC's version; or set CUDA_HOME to a toolkit"
             )
     if _STANDARD.fullmatch(name):
         return (

@@ -13,6 +13,7 @@ from podium._cli.quantity import bytes_text
 from podium._cli.source_options import add_source_arguments, open_module
 from podium._program import Entry
 from podium._target import Target
+from podium.errors import PodiumError
 
 if TYPE_CHECKING:
     from podium._module import Module
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"{options.file} is object code already, for {module.code.target}", status=2)
     driver = _driver(options)
     program = _program(module, options)
-    target = options.target or driver.default_target()
+    target = options.target or _default_target(driver)
     with console.progress(f"Compiling {options.file} for {target}"):
         code = _compile(driver, program, target)
     data = code.to_bytes() if options.emit == "object" else code.code
@@ -87,6 +88,17 @@ def _driver(options: argparse.Namespace) -> Driver:
     name = options.target.backend if options.target is not None else options.backend
     # One that is named need not be able to run here.
     return driver_config.get(name) if name is not None else driver_config.resolve()
+
+
+def _default_target(driver: Driver) -> Target:
+    """Return the target for what is here. Raises `CommandError` where only a device could tell, and there is none."""
+    try:
+        return driver.default_target()
+    except PodiumError as error:
+        raise CommandError(
+            f"{driver.inactive_reason() or error}. To compile without a device, name what for: "
+            f"--target {driver.name}:ARCH:WARP in place of --backend"
+        ) from error
 
 
 def _program(module: Module, options: argparse.Namespace) -> Program:
