@@ -9,6 +9,11 @@
 extern "C" {
 int podium_cpu_wait(uint64_t stream, int every, uint32_t milliseconds);
 void podium_cpu_configure(uint32_t threads);
+void *podium_cpu_create_event();
+void podium_cpu_destroy_event(void *event);
+int podium_cpu_place_event(void *event, uint64_t stream, int waits);
+int podium_cpu_wait_for_event(void *event, uint32_t milliseconds);
+uint64_t podium_cpu_event_time(void *event);
 }
 
 __global__ void scale(float *x, float a) {
@@ -50,6 +55,30 @@ static int wait(uint64_t stream, bool every) {
   return status;
 }
 
+static int wait_for(void *event) {
+  int status;
+  while ((status = podium_cpu_wait_for_event(event, 50)) == PODIUM_CPU_NOT_READY) {
+  }
+  return status;
+}
+
+// Hand numbers over from one stream to another and back; the event is recorded anew each time.
+static int follow(unsigned thread, int *data) {
+  const uint64_t first = 20 + thread, second = 30 + thread;
+  void *event = podium_cpu_create_event();
+  int wrong = 0;
+  for (int turn = 0; turn < 4; ++turn) {
+    const uint64_t here = turn % 2 ? second : first, there = turn % 2 ? first : second;
+    wrong += LAUNCH(reverse, 200, 64, here, false, {&data}) != PODIUM_CPU_SUCCESS;
+    wrong += podium_cpu_place_event(event, here, 0) != PODIUM_CPU_SUCCESS;
+    wrong += podium_cpu_place_event(event, there, 1) != PODIUM_CPU_SUCCESS;
+  }
+  wrong += wait_for(event) != PODIUM_CPU_SUCCESS || podium_cpu_event_time(event) == 0;
+  wrong += podium_cpu_place_event(event, first, 0) != PODIUM_CPU_SUCCESS;
+  podium_cpu_destroy_event(event);
+  return wrong + (wait(first, false) != PODIUM_CPU_SUCCESS) + (wait(second, false) != PODIUM_CPU_SUCCESS);
+}
+
 static int work(unsigned thread, unsigned *counter) {
   int wrong = 0, all = 8 * 32;
   std::vector<float> x(64 * 200, 1.0f);
@@ -64,6 +93,7 @@ static int work(unsigned thread, unsigned *counter) {
     wrong += LAUNCH(scale, 200, 64, 10 + thread, false, {&values, &factor}) != PODIUM_CPU_SUCCESS;
     wrong += LAUNCH(reverse, 200, 64, 10 + thread, false, {&data}) != PODIUM_CPU_SUCCESS;
     wrong += wait(10 + thread, false) != PODIUM_CPU_SUCCESS;
+    wrong += follow(thread, data);
     wrong += LAUNCH(fail, 500, 1, 0, false, {}) != PODIUM_CPU_ERROR_TRAP;
     int arrived = 0, *meeting = &arrived;
     wrong += LAUNCH(meet, 8, 32, 0, true, {&meeting, &all}) != PODIUM_CPU_SUCCESS;

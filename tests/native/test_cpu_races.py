@@ -54,7 +54,7 @@ def run(compiler: HostCompiler, sanitizer: str, folder: Path, runtime: Path) -> 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sanitizers are used on Linux only")
 @pytest.mark.parametrize("sanitizer", SANITIZERS)
 def test_launches_from_many_threads_are_clean(compiler: HostCompiler, sanitizer: str, tmp_path: Path) -> None:
-    """Launches from several threads, in streams, with failures and cooperative ones, have no races and lose nothing."""
+    """Launches from several threads, in streams that wait for each other, failing and cooperative ones lose nothing."""
     ran = run(compiler, sanitizer, tmp_path, Path(toolchain.RUNTIME) / "runtime.cpp")
     assert (ran.returncode, ran.stdout) == (0, "0 wrong, 9600 counted\n"), ran.stderr[-4000:]
     assert "Sanitizer" not in ran.stderr and "runtime error" not in ran.stderr
