@@ -93,6 +93,16 @@ def repeated(launch: Callable[..., object], *arguments: object) -> Callable[[], 
     return way
 
 
+def bound(launch: Callable[..., object], a: object, b: object, c: object, n: int) -> Callable[[], None]:
+    """Make a function that launches as users write it, with the configuration kept."""
+
+    def way() -> None:
+        for _ in range(LAUNCHES):
+            launch(a, b, c, n)
+
+    return way
+
+
 def subscripted(kernel: podium.Kernel, a: object, b: object, c: object, n: int) -> Callable[[], None]:
     """Make a function that launches as users write it, the configuration said each time."""
 
@@ -118,9 +128,9 @@ def measure_launch(report: Report, effort: Effort, plot: Path) -> None:
     ways: dict[str, Callable[[], object]] = {
         LOOP: lambda: loop(LAUNCHES),
         SUBSCRIPT: subscripted(kernel, *tensors, n),
-        BOUND: repeated(kernel[1, BLOCK], *tensors, n),
+        BOUND: bound(kernel[1, BLOCK], *tensors, n),
         RUN: repeated(run, 1, 1, 1, arguments.stream, function, *tensors, n),
-        INTERPRETED: repeated(interpreted[1, BLOCK], *tensors, n),
+        INTERPRETED: bound(interpreted[1, BLOCK], *tensors, n),
     }
     missing = []
     for name, make in PEERS.items():
@@ -169,10 +179,11 @@ def measure_arrays(report: Report, effort: Effort) -> None:
     """Measure bound launches with the arrays of other libraries, beside those with torch's."""
     arguments = Arguments.of_torch()
     kernel = add_kernel()
-    ways = {"torch": repeated(kernel[1, BLOCK], *arguments.tensors, arguments.n)}
-    ways["addresses, as ints"] = repeated(kernel[1, BLOCK], *arguments.addresses, arguments.n)
+    ways = {"torch": bound(kernel[1, BLOCK], *arguments.tensors, arguments.n)}
+    a, b, c = arguments.addresses
+    ways["addresses, as ints"] = bound(kernel[1, BLOCK], a, b, c, arguments.n)
     for name, arrays in arguments.of_libraries().items():
-        ways[name] = repeated(kernel[1, BLOCK], *arrays, arguments.n)
+        ways[name] = bound(kernel[1, BLOCK], *arrays, arguments.n)
     times = in_turn(ways, effort)
     rows = [
         (way, f"{1e6 * times.median(way):.2f}", f"{1e9 * (times.median(way) - times.median('torch')):.0f}")
@@ -213,6 +224,7 @@ def measure_threads(report: Report, effort: Effort) -> None:
 
     arguments = Arguments.of_torch()
     kernel = add_kernel()
+    (a, b, c), n = arguments.tensors, arguments.n
     launches = 40 * LAUNCHES
     rows, figures = [], {}
     for count in (1, 2, 4, 8):
@@ -226,11 +238,11 @@ def measure_threads(report: Report, effort: Effort) -> None:
             barrier = threading.Barrier(count + 1)
 
             def work(stream: podium.Stream, barrier: threading.Barrier = barrier) -> None:
-                bound, handle = kernel[1, BLOCK], stream.handle
-                bound(*arguments.tensors, arguments.n, stream=handle)
+                launch, handle = kernel[1, BLOCK], stream.handle
+                launch(a, b, c, n, stream=handle)
                 barrier.wait()
                 for _ in range(launches):
-                    bound(*arguments.tensors, arguments.n, stream=handle)
+                    launch(a, b, c, n, stream=handle)
 
             threads = [threading.Thread(target=work, args=(stream,)) for stream in streams]
             for thread in threads:
