@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextvars
 import gc
+import inspect
 import pickle
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy
@@ -22,6 +26,8 @@ from fake_launching import (
     exchange_type,
     host_driver_class,
     knowing_driver_class,
+    load,
+    make_launcher,
 )
 
 import podium
@@ -225,6 +231,66 @@ def test_many_grids_do_not_fill_memory(fake: FakeDriver, generated: None) -> Non
     del kernel, binding
     gc.collect()
     assert gone() is None
+
+
+# ---- launcher(grid_x, grid_y, grid_z, stream, function, *args) ----
+
+
+def frames(work: Callable[[], object]) -> list[str]:
+    """Return the names of podium's functions in Python that something runs, those of the fake driver left out."""
+    names: list[str] = []
+    home = str(Path(podium.__file__).parent)
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and home in map(str, path.parents) and path.parent.name != "testing":
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def test_no_python_runs_in_a_launch(kernel: Kernel, fake: FakeDriver) -> None:
+    """However a kernel is launched, with plain arguments, no function of podium's in Python takes part."""
+    function, launch, run, library = kernel.function, kernel[1, 1], kernel.run, exchange_type()()
+    array, before = podium.empty(4), len(fake.launches)
+    run(1, 1, 1, 0, function, array, 1)
+
+    def launches() -> None:
+        kernel[1, 1](array, 1)
+        kernel[(3, 4), 1](library, 1, stream=5)
+        launch(4096, 1)
+        run(2, 1, 1, 5, function, array, 1)
+
+    assert frames(launches) == []
+    assert len(fake.launches) == before + 5
+    assert "order" in frames(lambda: launch(4096, n=1))
+
+
+def test_launchers_are_called_the_same(fake: FakeDriver, level: str) -> None:
+    """A launcher in Python takes what it always takes, whoever makes the call: nested arguments, no keywords, no less."""
+    nested = make_launcher(fake, ("i32", ("*fp32", "i32")), constants={(1, 1): 7})
+    function = load(fake, nested.signature)
+    for _ in range(2):
+        nested(1, 1, 1, 0, function, 5, (None, 7))
+        assert fake.launches[-1].parameters == ((5).to_bytes(4, "little"), bytes(8))
+    plain = make_launcher(fake, "i32")
+    for _ in range(2):
+        plain(1, 1, 1, 0, function, 5)
+        for wrong in (
+            lambda: plain(1, 1, 1),
+            lambda: plain(1, 1, 1, 0, function),
+            lambda: plain(1, 1, 1, 0, function, "x"),
+        ):
+            with pytest.raises((TypeError, ArgumentError)):
+                wrong()
+        with pytest.raises(TypeError):
+            plain(1, 1, 1, 0, function, x=5)
+    assert list(inspect.signature(plain).parameters)[:5] == ["grid_x", "grid_y", "grid_z", "stream", "function"]
 
 
 # ---- stream= ----

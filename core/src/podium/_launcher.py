@@ -123,6 +123,7 @@ class Launcher:
         self._flags = int(self.cooperative) | int(self.dependent) << 1
         self.generated: Any = None  # the Launcher of the generated module, once there is one
         self._entry: Any = self._launch
+        self._quick: Any = None  # the same, if a call is nothing else than a call of it
         self._fits = False  # whether the limits of the device have been looked at
         self._build: Build | None = None
         self._launched = False  # from Python: a second such launch is when C begins to be worth it
@@ -206,6 +207,9 @@ class Launcher:
         if self.generated is None and self._build is not None and (module := self._build.poll()) is not None:
             self._launch_type = module.Launch
             self.generated = self._entry = module.Launcher(self)
+            if self._nested is None:
+                self._quick = self.generated
+            _call_in_c(module)
         return self.generated is not None
 
     def build(self) -> None:
@@ -343,6 +347,17 @@ class Launcher:
 
         binary = self.binaries.get(device)
         raise status_error(self.driver, status, self.name, device, (gx, gy, gz), (bx, by, bz), stream, binary)
+
+
+_calls_in_c = False
+
+
+def _call_in_c(module: Any) -> None:
+    """Give launchers the C of a generated module for their ``__call__``, unless they have it."""
+    global _calls_in_c
+    if not _calls_in_c:
+        method = module.caller(Launcher, Launcher.__call__)
+        Launcher.__call__, _calls_in_c = method, True  # type: ignore[method-assign]
 
 
 def _signature(given: Any, constants: Mapping[Any, Any]) -> tuple[Signature, Nesting | None]:

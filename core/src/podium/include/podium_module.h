@@ -4,12 +4,13 @@
  *
  * The module has two types for launches. `Launcher(owner)` is the low-level one: launcher(grid_x, grid_y, grid_z, stream, function,
  * *args). `Launch(launcher, ...)` is a kernel bound to a grid and a block: launch(*args). Both are vectorcall: a launch
- * makes no Python object of its own. `Shortcut` and `subscript` serve all kernels of the process: the module that is there
- * first is asked for them.
+ * makes no Python object of its own. `Shortcut`, `subscript` and `caller` serve all kernels of the process: the
+ * module that is there first is asked for them.
  */
 #ifndef PODIUM_MODULE_H
 #define PODIUM_MODULE_H
 
+#include "podium_caller.h"
 #include "podium_launch_type.h"
 #include "podium_subscript.h"
 
@@ -37,6 +38,7 @@ static int podium_execute(PyObject *module) {
 }
 
 static PyMethodDef podium_module_methods[] = {
+    {"caller", podium_make_caller, METH_VARARGS, "Make the method with which launchers are called."},
     {"subscript", podium_make_subscript, METH_VARARGS, "Make the method with which kernels look up bound launches."},
     {NULL, NULL, 0, NULL},
 };

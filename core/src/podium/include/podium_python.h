@@ -142,8 +142,10 @@ typedef struct {
 #define Py_TPFLAGS_HAVE_GC (1UL << 14)
 #define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
 #define METH_VARARGS 0x0001
+#define METH_KEYWORDS 0x0002
 #define METH_NOARGS 0x0004
 #define METH_O 0x0008
+#define METH_FASTCALL 0x0080
 #define PyBUF_SIMPLE 0
 #define PyBUF_WRITABLE 0x0001
 #define PyBUF_FORMAT 0x0004

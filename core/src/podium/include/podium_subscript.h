@@ -101,7 +101,8 @@ static PyObject *podium_subscript(PyObject *kernel, PyObject *key) {
 }
 
 static PyMethodDef podium_subscript_method = {
-    "__getitem__", podium_subscript, METH_O, "Return the kernel bound to a grid and a block."};
+    "__getitem__", podium_subscript, METH_O,
+    "__getitem__($self, key, /)\n--\n\nReturn the kernel bound to a grid and a block."};
 
 /* subscript(Kernel, slow, config) -> a method for Kernel; once in a process */
 static PyObject *podium_make_subscript(PyObject *module, PyObject *arguments) {
