@@ -34,10 +34,8 @@ static int podium_has(PyTypeObject *type, const char *name) {
     return attribute != NULL;
 }
 
-/* Return a copy of the type's row: the row itself may be given to another type by code that a call runs. */
-static struct podium_array_type podium_array_type_of(PyTypeObject *type) {
-    for (int row = 0; row < PODIUM_ARRAY_TYPES; row++)
-        if (podium_array_types[row].type == type) return podium_array_types[row];
+/* Enter a type; code that runs meanwhile may enter others, up to the point that this one is gone again. */
+PODIUM_APART static void podium_enter_array_type(PyTypeObject *type) {
     struct podium_array_type made = {type, NULL, podium_has(type, "_podium_place"), 0, 0, 0};
     /* For Python are arrays that have podium's own way to say where they are, and numpy's masked ones, for the mask. */
     if (!podium_has(type, "_podium_location") && !podium_has(type, "harden_mask")) {
@@ -47,12 +45,17 @@ static struct podium_array_type podium_array_type_of(PyTypeObject *type) {
         made.has_dlpack = made.has_dlpack && podium_has(type, "__dlpack_device__");
         made.has_interface = podium_has(type, "__cuda_array_interface__");
     }
-    unsigned row = podium_array_type_count++ % PODIUM_ARRAY_TYPES;
-    PyTypeObject *old = podium_array_types[row].type;
+    struct podium_array_type *row = &podium_array_types[podium_array_type_count++ % PODIUM_ARRAY_TYPES];
+    PyTypeObject *old = row->type;
     Py_IncRef((PyObject *)type);
-    podium_array_types[row] = made;
-    Py_DecRef((PyObject *)old); /* last, since it may run other code */
-    return made;
+    *row = made;
+    Py_DecRef((PyObject *)old);
+}
+
+static const struct podium_array_type *podium_array_type_of(const PyTypeObject *type) {
+    for (int row = 0; row < PODIUM_ARRAY_TYPES; row++)
+        if (podium_array_types[row].type == type) return &podium_array_types[row];
+    return NULL;
 }
 
 /* Whether a buffer's elements are plain data: no Python references, no bare pointer, no byte order of their own. */
@@ -80,32 +83,9 @@ static int podium_place(struct podium_call *call, PyObject *value, uint64_t *out
     return 0;
 }
 
-int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
-    if (value == Py_None) {
-        *out = 0;
-        return 0;
-    }
-    if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, out) ? 0 : podium_locate(call, index, value, out);
-    const struct podium_array_type type = podium_array_type_of(PODIUM_TYPE(value));
-    const struct podium_exchange *exchange = type.exchange;
-    if (exchange != NULL) {
-        struct podium_tensor tensor;
-        if (exchange->tensor_from_object(value, &tensor) != 0) {
-            PyErr_Clear();
-            return podium_locate(call, index, value, out);
-        }
-        if (PODIUM_UNLIKELY(!podium_driver_reaches(tensor.device.type) ||
-                            (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
-            return podium_locate(call, index, value, out);
-        if (!podium_is_anywhere(tensor.device.type)) podium_on_device(call, tensor.device.index);
-        if (call->exchange == NULL && !call->has_stream && !podium_is_host(tensor.device.type) &&
-            exchange->current_stream != NULL) {
-            call->exchange = exchange;
-            call->device_type = tensor.device.type;
-        }
-        *out = (uint64_t)(uintptr_t)tensor.data + tensor.byte_offset;
-        return 0;
-    }
+/* Find an array that has no exchange table. What is called may give the row of its type to another one. */
+static int podium_array_without_table(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out,
+                                      const struct podium_array_type type) {
     if (type.has_place && podium_place(call, value, out) == 0) return 0;
 #if PODIUM_HOST_MEMORY
     Py_buffer *buffer = &call->buffer[call->buffers];
@@ -126,6 +106,37 @@ int podium_pointer(struct podium_call *call, int index, PyObject *value, int wri
     else if (type.has_interface && podium_from_interface(call, value, writable, out) == 0) return 0;
 #endif
     return podium_locate(call, index, value, out);
+}
+
+int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
+    if (value == Py_None) {
+        *out = 0;
+        return 0;
+    }
+    if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, out) ? 0 : podium_locate(call, index, value, out);
+    const struct podium_array_type *type = podium_array_type_of(PODIUM_TYPE(value));
+    if (PODIUM_UNLIKELY(type == NULL)) {
+        podium_enter_array_type(PODIUM_TYPE(value));
+        if ((type = podium_array_type_of(PODIUM_TYPE(value))) == NULL) return podium_locate(call, index, value, out);
+    }
+    const struct podium_exchange *exchange = type->exchange;
+    if (exchange == NULL) return podium_array_without_table(call, index, value, writable, out, *type);
+    struct podium_tensor tensor;
+    if (PODIUM_UNLIKELY(exchange->tensor_from_object(value, &tensor) != 0)) {
+        PyErr_Clear();
+        return podium_locate(call, index, value, out);
+    }
+    int32_t device_type = tensor.device.type;
+    if (PODIUM_UNLIKELY(!podium_driver_reaches(device_type) ||
+                        (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
+        return podium_locate(call, index, value, out);
+    if (!podium_is_anywhere(device_type)) podium_on_device(call, tensor.device.index);
+    if (call->exchange == NULL && !call->has_stream && !podium_is_host(device_type) && exchange->current_stream != NULL) {
+        call->exchange = exchange;
+        call->device_type = device_type;
+    }
+    *out = (uint64_t)(uintptr_t)tensor.data + tensor.byte_offset;
+    return 0;
 }
 
 #endif

@@ -66,8 +66,7 @@ static PyObject *podium_export_stream(struct podium_call *call, int32_t device) 
 }
 
 /* Whether the strides of a tensor, in elements, are those of C order; an axis of length 1 may have any. */
-static int podium_is_contiguous(const struct podium_tensor *tensor) {
-    if (tensor->strides == NULL) return 1;
+PODIUM_UNUSED static int podium_has_order_of_c(const struct podium_tensor *tensor) {
     int64_t expected = 1;
     int contiguous = 1;
     for (int32_t axis = tensor->ndim - 1; axis >= 0; axis--) {
@@ -76,6 +75,11 @@ static int podium_is_contiguous(const struct podium_tensor *tensor) {
         expected *= tensor->shape[axis];
     }
     return contiguous;
+}
+
+PODIUM_INLINE int podium_is_contiguous(const struct podium_tensor *tensor) {
+    if (tensor->strides == NULL || (tensor->ndim == 1 && tensor->strides[0] == 1)) return 1;
+    return podium_has_order_of_c(tensor);
 }
 
 static int podium_from_dlpack(struct podium_call *call, PyObject *value, int writable, uint64_t *out) {

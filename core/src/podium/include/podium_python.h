@@ -11,10 +11,14 @@
 
 #if defined(__GNUC__)
 #define PODIUM_UNUSED __attribute__((unused))
+#define PODIUM_INLINE PODIUM_UNUSED static inline __attribute__((always_inline))
+#define PODIUM_APART __attribute__((noinline, cold)) /* what is rarely run shall not lie between what always is */
 #define PODIUM_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define PODIUM_EXPORT __attribute__((visibility("default")))
 #else
 #define PODIUM_UNUSED
+#define PODIUM_INLINE static inline
+#define PODIUM_APART
 #define PODIUM_UNLIKELY(condition) (condition)
 #define PODIUM_EXPORT __declspec(dllexport)
 #endif
@@ -234,13 +238,16 @@ int Py_IsInitialized(void);
 #define PODIUM_IS_TEXT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyUnicode_Type)
 #define PODIUM_IS_FLOAT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyFloat_Type)
 
-/* Read an int of at most two digits, 60 bits, where it lies; 0 if it has more. To call Python for each costs more than
- * all else that a launch does with it. */
+/* Read an int of one digit, which is below 2**30, or of up to 60 bits, where it lies; 0 if it is longer. To call Python
+ * for each costs more than all else that a launch does with it. */
 #ifdef PODIUM_USE_PYTHON_H
 PODIUM_UNUSED static int podium_short_int(PyObject *object, int64_t *out) {
     int overflow;
     *out = PyLong_AsLongLongAndOverflow(object, &overflow);
     return !overflow;
+}
+PODIUM_INLINE int podium_one_digit(PyObject *object, int64_t *out) {
+    return podium_short_int(object, out) && *out < 1 << 30 && *out > -(1 << 30);
 }
 #else
 struct podium_int {
@@ -253,8 +260,21 @@ struct podium_int {
     uint32_t digit[2]; /* of 30 bits, the lowest first; only as many as there are */
 };
 
+PODIUM_INLINE int podium_one_digit(PyObject *object, int64_t *out) {
+    const struct podium_int *number = (const struct podium_int *)(const void *)object;
+#if PODIUM_PYTHON_MINOR >= 12
+    if (PODIUM_UNLIKELY(number->size >= 2 * 8)) return 0;
+    *out = (1 - (int64_t)(number->size & 3)) * (int64_t)number->digit[0]; /* zero has a digit, too */
+#else
+    if (PODIUM_UNLIKELY(number->size + 1 > 2 || number->size + 1 < 0)) return 0;
+    *out = number->size == 0 ? 0 : number->size * (int64_t)number->digit[0];
+#endif
+    return 1;
+}
+
 PODIUM_UNUSED static int podium_short_int(PyObject *object, int64_t *out) {
     const struct podium_int *number = (const struct podium_int *)(const void *)object;
+    if (podium_one_digit(object, out)) return 1;
 #if PODIUM_PYTHON_MINOR >= 12
     uint64_t digits = number->size >> 3;
     int is_negative = (number->size & 3) == 2;
@@ -263,8 +283,7 @@ PODIUM_UNUSED static int podium_short_int(PyObject *object, int64_t *out) {
     uint64_t digits = (uint64_t)(is_negative ? -number->size : number->size);
 #endif
     if (PODIUM_UNLIKELY(digits > 2)) return 0;
-    int64_t magnitude = digits == 0 ? 0 : (int64_t)number->digit[0];
-    if (digits == 2) magnitude |= (int64_t)number->digit[1] << 30;
+    int64_t magnitude = (int64_t)number->digit[0] | (int64_t)number->digit[1] << 30;
     *out = is_negative ? -magnitude : magnitude;
     return 1;
 }

@@ -9,8 +9,8 @@
 
 #include "podium_signature.h"
 
-PODIUM_UNUSED static int podium_signed(struct podium_call *call, int index, PyObject *value, int64_t low, int64_t high,
-                                       void *out, size_t size) {
+PODIUM_UNUSED PODIUM_APART static int podium_signed(struct podium_call *call, int index, PyObject *value, int64_t low,
+                                                    int64_t high, void *out, size_t size) {
     if (PODIUM_IS_INT(value)) {
         int overflow = 0;
         int64_t number;
@@ -26,8 +26,8 @@ PODIUM_UNUSED static int podium_signed(struct podium_call *call, int index, PyOb
     return podium_encode(call, index, value, out, size);
 }
 
-PODIUM_UNUSED static int podium_unsigned(struct podium_call *call, int index, PyObject *value, uint64_t high, void *out,
-                                         size_t size) {
+PODIUM_UNUSED PODIUM_APART static int podium_unsigned(struct podium_call *call, int index, PyObject *value,
+                                                      uint64_t high, void *out, size_t size) {
     uint64_t number;
     if (PODIUM_IS_INT(value) && podium_unsigned_int(value, &number)) {
         if (number <= high) {
@@ -41,14 +41,35 @@ PODIUM_UNUSED static int podium_unsigned(struct podium_call *call, int index, Py
     return podium_encode(call, index, value, out, size);
 }
 
-#define podium_i8(call, index, value, out) podium_signed(call, index, value, INT8_MIN, INT8_MAX, out, 1)
-#define podium_i16(call, index, value, out) podium_signed(call, index, value, INT16_MIN, INT16_MAX, out, 2)
-#define podium_i32(call, index, value, out) podium_signed(call, index, value, INT32_MIN, INT32_MAX, out, 4)
-#define podium_i64(call, index, value, out) podium_signed(call, index, value, INT64_MIN, INT64_MAX, out, 8)
-#define podium_u8(call, index, value, out) podium_unsigned(call, index, value, UINT8_MAX, out, 1)
-#define podium_u16(call, index, value, out) podium_unsigned(call, index, value, UINT16_MAX, out, 2)
-#define podium_u32(call, index, value, out) podium_unsigned(call, index, value, UINT32_MAX, out, 4)
-#define podium_u64(call, index, value, out) podium_unsigned(call, index, value, UINT64_MAX, out, 8)
+/* Most ints have one digit, and most parameters room for all of those. */
+#define PODIUM_SIGNED(bits)                                                                                            \
+    PODIUM_INLINE int podium_i##bits(struct podium_call *call, int index, PyObject *value, int##bits##_t *out) {       \
+        int64_t number;                                                                                                \
+        if (PODIUM_IS_INT(value) && podium_one_digit(value, &number) &&                                                \
+            (bits >= 32 || (number >= INT##bits##_MIN && number <= INT##bits##_MAX))) {                                \
+            *out = (int##bits##_t)number;                                                                              \
+            return 0;                                                                                                  \
+        }                                                                                                              \
+        return podium_signed(call, index, value, INT##bits##_MIN, INT##bits##_MAX, out, bits / 8);                     \
+    }
+#define PODIUM_UNSIGNED(bits)                                                                                          \
+    PODIUM_INLINE int podium_u##bits(struct podium_call *call, int index, PyObject *value, uint##bits##_t *out) {      \
+        int64_t number;                                                                                                \
+        if (PODIUM_IS_INT(value) && podium_one_digit(value, &number) && number >= 0 &&                                 \
+            (bits >= 32 || number <= (int64_t)UINT##bits##_MAX)) {                                                     \
+            *out = (uint##bits##_t)number;                                                                             \
+            return 0;                                                                                                  \
+        }                                                                                                              \
+        return podium_unsigned(call, index, value, UINT##bits##_MAX, out, bits / 8);                                   \
+    }
+PODIUM_SIGNED(8)
+PODIUM_SIGNED(16)
+PODIUM_SIGNED(32)
+PODIUM_SIGNED(64)
+PODIUM_UNSIGNED(8)
+PODIUM_UNSIGNED(16)
+PODIUM_UNSIGNED(32)
+PODIUM_UNSIGNED(64)
 
 PODIUM_UNUSED static int podium_i1(struct podium_call *call, int index, PyObject *value, uint8_t *out) {
     if (value == Py_True || value == Py_False) {
