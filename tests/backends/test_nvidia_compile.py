@@ -222,6 +222,7 @@ def test_flags_cannot_ask_for_what_the_device_does_not_run() -> None:
     assert "spelled like sm_90" in str(refused(ADD, flags=["-arch=ninety"]))
     assert "its flags ask for sm_91; NVRTC" in str(refused(ADD, arch="sm_91", flags=["-arch=sm_91"]))
     assert compiled(ADD, flags=["-arch=compute_80"]).format == "ptx"
+    assert "flags (-optix-ir) make NVRTC give something else" in str(refused(ADD, flags=["-optix-ir"]))
     with pytest.raises(CompileError, match="is spelled like sm_90"):
         compile_program(program(ADD), Target("nvidia", "hopper", 32))
 

@@ -40,6 +40,14 @@ def test_the_variable_beats_the_loader(tmp_path: Path) -> None:
     assert lines == [f"{file} 13000", f"{file} 13000", "True"]
 
 
+def test_a_name_that_is_no_text(tmp_path: Path) -> None:
+    """The loader's words on a file whose name is no UTF-8 cannot be read; it is not there all the same."""
+    lines = python(
+        ASK + "ask()", PODIUM_NVIDIA_LIBCUDA=tmp_path / "\udc80.so", PYTHONIOENCODING="utf-8:backslashreplace"
+    )
+    assert lines.startswith("refused: PODIUM_NVIDIA_LIBCUDA names what cannot be used:")
+
+
 def test_a_copy_that_the_process_has_is_used(tmp_path: Path) -> None:
     """LIB-04, LIB-06: whoever opened the library first decides, and a second copy is not opened beside it."""
     file = driver_library(tmp_path / "framework" / "libcuda.so.550", 12040)

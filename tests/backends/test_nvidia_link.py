@@ -158,3 +158,6 @@ def test_a_damaged_cubin_is_an_error() -> None:
             assert Cubin(whole[:end]).kernels is None
     with pytest.raises(ValueError, match="not a cubin"):
         Cubin(b"\x7fELF")
+    for data in (whole[:700], whole[:40] + b"\xff" * 8 + whole[48:], whole[:62] + b"\xff\xff" + whole[64:]):
+        with pytest.raises(LoadError, match="The binary cannot be read: the cubin is damaged"):
+            podium_nvidia.object_code(data, {"add": "x: *fp32, n: i32"})

@@ -86,6 +86,14 @@ def test_too_much_memory(recording: Recording) -> None:
     assert recording.counters()["allocations"] == 0
 
 
+def test_a_buffer_that_never_was(recording: Recording) -> None:
+    """A failure before the allocation is the one error that is told: the finalizer has nothing to free."""
+    with recording.failing("cuInit", 999), pytest.raises(BackendError, match="cannot be initialised"):
+        driver().allocate(100, 256, 0, 0)
+    gc.collect()
+    assert "cuMemFree" not in recording.calls()
+
+
 def test_freeing_never_raises(recording: Recording) -> None:
     """LIF-02: a buffer that goes when its stream, or the whole context, is lost says nothing."""
     stream = driver().create_stream(0, 0)

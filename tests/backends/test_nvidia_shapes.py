@@ -36,7 +36,7 @@ def launch(name: str = "plain", **config: Any) -> None:
 
 
 LACKING: list[tuple[dict[str, Any], str]] = [
-    ({"cluster": 2}, r"blocks in a cluster is 2, the limit is 1"),
+    ({"cluster": 2}, r"blocks in a cluster is 2, the limit is 1; device 0 is .*, which has no clusters"),
     ({"dependent": True}, r"device 0 \(sm_\d+\) does not have the launch feature 'dependent'.*9.0"),
     ({"attributes": {"cluster_scheduling_policy": 1}}, "has no clusters"),
     ({"attributes": {"memory_sync_domain": 1}}, "one memory synchronisation domain only"),

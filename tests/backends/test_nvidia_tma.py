@@ -14,7 +14,7 @@ pytest.importorskip("cuda.bindings", reason="cuda-python is not installed")
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler for the recording driver")
 
 PROGRAM = """
-import gc, json, weakref
+import copy, gc, json, pickle, weakref
 import podium, podium_nvidia
 from podium_nvidia import im2col_tensor_map, tensor_map
 from recording.cuda.library import Recording
@@ -60,6 +60,12 @@ own, number = bytes(made).hex(), podium_nvidia.TensorMap
 del array, padded
 gc.collect()
 alive = gone() is not None
+copies = []
+for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+    try:
+        copied(made)
+    except TypeError as error:
+        copies.append(str(error))
 del made
 gc.collect()
 recording.set_attributes({75: 8, 76: 6})
@@ -70,6 +76,7 @@ errors = [
     refused(tensor_map, b"bytes", 1),
     refused(tensor_map, images, (1, 1, 8)),
     refused(tensor_map, images, (1, 1, 1, 8.5)),
+    refused(tensor_map, images, (1, 1, 1, 8), dtype=["fp16"]),
     refused(tensor_map, images, (1, 1, 1, 8), element_strides=(1, 1, 9, 1)),
     refused(im2col_tensor_map, images, -1, (-3, -4), 8, 32),
     refused(im2col_tensor_map, images, (-1, -2), (-3, -4), 8, 1025),
@@ -84,7 +91,7 @@ recording.set_attributes({75: 9, 76: 0})
 attribute.cache_clear()
 with recording.failing("cuTensorMapEncodeTiled", 801):
     errors.append(refused(tensor_map, images, (1, 1, 1, 8)))
-print(json.dumps([told, [own, launch.parameters[1].hex(), alive, gone() is None, depth], errors]))
+print(json.dumps([told, [own, launch.parameters[1].hex(), alive, gone() is None, depth], errors, copies]))
 """
 
 
@@ -137,6 +144,12 @@ def test_a_kernel_gets_the_map_by_value(outcome: Any) -> None:
     assert depth == 0
 
 
+def test_maps_are_not_copied(outcome: Any) -> None:
+    """A copy would have a copy of the array, or none, and go on with the address of the first."""
+    assert len(outcome[3]) == 3
+    assert all("cannot be copied or pickled" in each for each in outcome[3])
+
+
 def test_mistakes_are_told_before_the_driver_is_asked(outcome: Any) -> None:
     """Each error names the function and the argument; the driver's refusal has its name and what it was asked for."""
     expected = [
@@ -147,6 +160,7 @@ def test_mistakes_are_told_before_the_driver_is_asked(outcome: Any) -> None:
             "box is (1, 1, 8), and must have an integer for each of the axes of the array, 4 in all",
         ),
         ("ArgumentTypeError", "box is (1, 1, 1, 8.5), and must have an integer"),
+        ("ArgumentTypeError", "got dtype ['fp16']; the types of a tensor map are"),
         ("ArgumentValueError", "element_strides is (1, 1, 9, 1), where every number must be from 1 to 8"),
         ("ArgumentValueError", "lower is -1, and must have an integer for each of the axes of space, 2 in all"),
         ("ArgumentValueError", "pixels is 1025, where every number must be from 1 to 1024"),

@@ -132,6 +132,8 @@ def test_what_triton_did_not_make_is_refused() -> None:
     """An object without a cubin, a signature that is not the binary's, and a kernel of another name."""
     with pytest.raises(LoadError, match="is not a kernel that Triton compiled for an NVIDIA GPU"):
         podium_nvidia.triton_kernel(SimpleNamespace(asm={"hsaco": b""}, metadata={}, src=None))
+    with pytest.raises(LoadError, match="it has no cubin, metadata and src"):
+        podium_nvidia.triton_kernel(SimpleNamespace(asm={"cubin": cubin()}, metadata={"name": "add"}, src=None))
     with pytest.raises(LoadError, match=r"binary have \[8, 8, 4, 8, 8\] bytes, .* \[8, 8, 8\]"):
         podium_nvidia.triton_kernel(kernel(cubin(), {**SIGNATURE, "n": "i64"}))
     with pytest.raises(LoadError, match="has no kernel 'sub'; it has: add"):

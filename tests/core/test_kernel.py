@@ -457,6 +457,12 @@ def test_defines_are_a_mapping(defines: Any) -> None:
         podium.kernel(SOURCE, defines=defines)
 
 
+def test_a_macro_does_not_go_on_in_the_next_line() -> None:
+    """A backslash at the end would make a part of the value of what comes next, another macro or the source."""
+    with pytest.raises(ValueError, match="The value of the macro A must not end with a backslash"):
+        podium.kernel(SOURCE, defines={"A": "1\\", "B": 2})
+
+
 @pytest.mark.parametrize("options", [{"flags": ["-O\0"]}, {"include_dirs": ["a\0"]}, {"defines": {"A": "\0"}}])
 def test_options_with_nul(options: dict[str, Any]) -> None:
     """The character NUL ends a command's argument, so it is a value error where it was given, not later."""
@@ -602,9 +608,10 @@ def test_a_device_that_does_not_exist(fake: FakeDriver, kernel: podium.Kernel) -
     for device in (2, 16, 99):
         with pytest.raises(LaunchConfigError, match=f"there is no device {device}; backend 'fake' has 2"):
             kernel[1, 1](FakeArray(64, device), 1)
-    for device in (2, -1):
-        with pytest.raises(LaunchConfigError):
-            kernel.load(device)
+    for wrong in (2, -1, 1 << 9999, 0.0, "0", [], FakeArray(64, 0)):
+        for ask in (kernel.load, kernel.attributes, lambda device: kernel.occupancy(1, 1, device=device)):
+            with pytest.raises(LaunchConfigError, match="k: there is no device"):
+                ask(wrong)  # type: ignore[arg-type]
 
 
 def test_many_devices(level: str) -> None:

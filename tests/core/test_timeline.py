@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
+import pickle
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -130,8 +132,22 @@ def test_what_is_no_event_or_device(fake: FakeDriver) -> None:
     with pytest.raises(ArgumentTypeError):
         podium.Event().elapsed(stream)  # type: ignore[arg-type]
     for make in (podium.Stream, podium.Event):
-        with pytest.raises(LaunchConfigError, match="there is no device 2"):
-            make(2)
+        for device, shown in ((2, "2"), ("0", r"'0' \(str\)"), (1.0, r"1.0 \(float\)")):
+            with pytest.raises(LaunchConfigError, match=f"there is no device {shown}; backend 'fake' has 2"):
+                make(device)
+    for priority in (None, "high", 0.0):
+        with pytest.raises(ArgumentTypeError, match="Stream: priority is an integer, not"):
+            podium.Stream(priority=priority)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentValueError, match="more than 32 bits"):
+        podium.Stream(priority=1 << 31)
+
+
+def test_handles_have_one_owner(fake: FakeDriver) -> None:
+    """LIF-02: a copy, or a pickle in another process, would go on with a handle that is given back, or is nobody's."""
+    for each in (podium.Stream(), podium.Event()):
+        for make in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=r"<podium (stream|event) .* cannot be copied or pickled"):
+                make(each)
 
 
 def test_a_backend_without_them() -> None:
@@ -191,6 +207,9 @@ def test_what_is_known_of_a_kernel(fake: FakeDriver) -> None:
     assert kernel.attributes() == {"max_threads": 1024, "registers": 32, "shared": 0, "local": 0}
     small = podium.kernel("__global__ void small_blocks(float* x) {}")
     assert small.attributes(1)["max_threads"] == 512 and small.suggested_block() == (512, 8)
+    for shared, message in ((-1, "cannot be negative"), (0.5, "a number of bytes"), (1 << 64, "the limit is 100000")):
+        with pytest.raises(LaunchConfigError, match=f"small_blocks: .*{message}"):
+            small.suggested_block(shared=shared)  # type: ignore[arg-type]
     found = kernel.occupancy(10, 256, shared=20_000)
     assert (found.blocks_per_multiprocessor, found.max_active_blocks, found.max_active_clusters) == (5, 20, None)
     assert kernel.occupancy(8, 256, cluster=4, device=1).max_active_clusters == 8

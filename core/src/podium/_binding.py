@@ -12,7 +12,7 @@ from podium._fork import ForkSafeLock
 from podium._hooks import LoadEvent, hooks
 from podium._launch import DynamicLaunch, Launch
 from podium._launch_config import LaunchConfig
-from podium._limits import find_device, loadable_device
+from podium._limits import check_limits, find_device, loadable_device
 from podium._object_code import ObjectCode
 from podium._status import complete
 from podium._target import Device, Target
@@ -144,6 +144,10 @@ class Binding:
         """Return a device of the driver. Raises `LaunchConfigError` if there is no such device."""
         return find_device(self.name, self.driver, index, self.name)
 
+    def index(self, device: int | None) -> int:
+        """Return the index of a device that a user named, by default the current one. Raises as `device` does."""
+        return self.driver.current_device() if device is None else self.device(device).index
+
     def code(self, target: Target) -> ObjectCode:
         """Return the kernel's code for a target, compiling it if need be."""
         with self._lock:
@@ -167,11 +171,21 @@ class Binding:
 
     def occupancy(self, config: LaunchConfig, device: int | None) -> Occupancy:
         """Compute how many blocks of a launch run at once, after the checks of a launch."""
-        index = self.driver.current_device() if device is None else device
+        index = self.index(device)
         launch = Launch(self, config)
         if launch.prepare(index, self.driver.current_stream(index)) is None:
             raise LaunchConfigError(f"{self.name}: an empty grid has no occupancy", kernel=self.name, axis="grid")
         return self.driver.occupancy(self.load(index), index, config)
+
+    def suggested_block(self, shared: int, device: int | None) -> tuple[int, int]:
+        """Return a number of threads in a block that fills a device, and the fewest blocks for that."""
+        index = self.index(device)
+        try:
+            config = LaunchConfig(1, 1, shared=shared)
+        except LaunchConfigError as error:
+            raise error.of_kernel(self.name) from None
+        check_limits(self.name, self.device(index), config)
+        return self.driver.suggested_block(self.load(index), index, config.shared)
 
     def _load(self, device: Device) -> Function:
         code = self.code(device.target)

@@ -165,7 +165,7 @@ class Kernel:
     def load(self, device: int | None = None) -> int:
         """Compile and load the kernel on a device, before the time-critical phase; return its handle."""
         binding = self.binding()
-        return binding.load(binding.driver.current_device() if device is None else device).handle
+        return binding.load(binding.index(device)).handle
 
     def warm_up(self, device: int | None = None) -> None:
         """Do everything that a first launch would do, and wait for the generated launcher if there can be one."""
@@ -187,7 +187,7 @@ class Kernel:
         "max_dynamic_shared" (both bytes).
         """
         binding = self.binding()
-        index = binding.driver.current_device() if device is None else device
+        index = binding.index(device)
         function = binding.load(index)
         limit = binding.device(index).max_threads
         return {"max_threads": function.max_threads or limit, **function.attributes}
@@ -210,12 +210,10 @@ class Kernel:
     def suggested_block(self, *, shared: int = 0, device: int | None = None) -> tuple[int, int]:
         """Return a number of threads in a block that fills the device, and the fewest blocks for that.
 
-        `shared` is the dynamic shared memory of a block, in bytes. Raises `UnsupportedError` if the backend does not
-        know.
+        `shared` is the dynamic shared memory of a block, in bytes. Raises `LaunchConfigError` if the device has less,
+        `UnsupportedError` if the backend does not know.
         """
-        binding = self.binding()
-        index = binding.driver.current_device() if device is None else device
-        return binding.driver.suggested_block(binding.load(index), index, shared)
+        return self.binding().suggested_block(shared, device)
 
     def compile(self, target: Target | None = None, driver: Driver | None = None) -> ObjectCode:
         """Compile for a target, by default the active driver's, and return the code. Needs no device."""

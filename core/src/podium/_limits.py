@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 from podium import _state
+from podium._arguments import describe
 from podium._launch_config import AXES, LaunchConfig
 from podium._target import Device
 from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, OutOfResourcesError
@@ -40,14 +42,19 @@ def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
 def find_device(what: str, driver: Driver, index: int, kernel: str | None = None) -> Device:
     """Return a device of a driver. Raises `LaunchConfigError` if there is no such device."""
     devices = driver.devices()
-    if not 0 <= index < len(devices):
+    try:
+        number = operator.index(index)
+    except TypeError:
+        number = -1
+    if not 0 <= number < len(devices):
+        shown = index if type(index) is int and index.bit_length() <= 64 else describe(index)
         raise LaunchConfigError(
-            f"{what}: there is no device {index}; backend {driver.name!r} has {len(devices)}, counted from 0",
+            f"{what}: there is no device {shown}; backend {driver.name!r} has {len(devices)}, counted from 0",
             kernel=kernel,
             axis="device",
-            value=index,
+            value=shown,
         )
-    return devices[index]
+    return devices[number]
 
 
 def usable_device(what: str, driver: Driver, index: int | None) -> Device:
@@ -100,7 +107,10 @@ def check_limits(kernel: str, device: Device, config: LaunchConfig) -> None:
         )
     blocks = config.cluster[0] * config.cluster[1] * config.cluster[2]
     if blocks > device.max_cluster:
-        raise OutOfResourcesError(kernel, "blocks in a cluster", blocks, device.max_cluster)
+        advice = f"device {device.index} is {device.name}" + (
+            ", which has no clusters" if device.max_cluster == 1 else ""
+        )
+        raise OutOfResourcesError(kernel, "blocks in a cluster", blocks, device.max_cluster, advice)
 
 
 def check_block(kernel: str, config: LaunchConfig, limit: int | None, where: str) -> None:

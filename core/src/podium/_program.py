@@ -91,6 +91,10 @@ def _macro_value(name: str, value: object) -> str:
     text = "1" if value is None or value is True else str(value)  # what -DNAME means
     if "\n" in text or "\r" in text or "\0" in text:
         raise ValueError(f"The value of the macro {name} must be one line, not {text!r}")
+    if text.endswith("\\"):
+        raise ValueError(
+            f"The value of the macro {name} must not end with a backslash, which joins the next line: {text!r}"
+        )
     return text
 
 

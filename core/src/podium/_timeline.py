@@ -6,9 +6,10 @@ also by other libraries, if they know ``__cuda_stream__`` and the backend's stre
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from podium import _state
 from podium._active import driver_config
@@ -37,8 +38,8 @@ class Stream:
     def __init__(self, device: int | None = None, priority: int = 0, *, driver: Driver | None = None) -> None:
         self.driver = driver or driver_config.resolve()
         self.device = usable_device("Stream", self.driver, device).index
-        self.priority = priority
-        self.handle = self.driver.create_stream(self.device, priority)
+        self.priority = _priority(priority)
+        self.handle = self.driver.create_stream(self.device, self.priority)
         _give_back(self, self.driver, self.driver.destroy_stream, self.handle, self.device)
 
     def __cuda_stream__(self) -> tuple[int, int]:
@@ -65,6 +66,9 @@ class Stream:
             )
         usable_device("Stream.wait", self.driver, self.device)
         _check(self.driver, self.driver.wait_event(self.device, self.handle, event.handle), "Stream.wait", self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be copied or pickled: its handle is one object's and one process's")
 
     def __repr__(self) -> str:
         return f"<podium stream {self.handle:#x} on {self.driver.name} device {self.device}>"
@@ -134,8 +138,27 @@ class Event:
         end.synchronize()
         return self.driver.elapsed(self.handle, end.handle, self.device)
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be copied or pickled: its handle is one object's and one process's")
+
     def __repr__(self) -> str:
         return f"<podium event {self.handle:#x} on {self.driver.name} device {self.device}>"
+
+
+def _priority(value: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"Stream: priority is an integer, not {describe(value)}", argument="priority", value=describe(value)
+        ) from None
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ArgumentValueError(
+            f"Stream: priority is {describe(number)}, which has more than 32 bits",
+            argument="priority",
+            value=describe(number),
+        )
+    return number
 
 
 def _check(driver: Driver, status: int, what: str, of: Stream | Event, stream: int | None = None) -> None:

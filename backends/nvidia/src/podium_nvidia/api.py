@@ -173,10 +173,18 @@ def has(name: str) -> bool:
 
 
 def bindings() -> Any:
-    """Return ``cuda.bindings.driver`` on the library that everything else here uses, initialised."""
-    driver()
-    import cuda.bindings.driver
+    """Return ``cuda.bindings.driver`` on the library that everything else here uses, initialised.
 
+    Raises `BackendError` if it cannot be imported.
+    """
+    driver()
+    try:
+        import cuda.bindings.driver
+    except ImportError as error:
+        raise BackendError(
+            f"Launches of the interpreted level need cuda-python, which cannot be imported here: {error}. Install it, "
+            f"pip install 'cuda-python>=12.6', or launch from the main interpreter"
+        ) from error
     return cuda.bindings.driver
 
 

@@ -61,8 +61,6 @@ def check_attributes(kernel: str, config: LaunchConfig, device: int) -> None:
     """Raise `LaunchConfigError` for an attribute that the device or its driver lacks, or a value that cannot be."""
     if config.cluster != (1, 1, 1):
         _require_version(kernel, "cluster", CLUSTER)
-        if not attribute(device, Attribute.CLUSTER_LAUNCH):
-            raise _lacking(kernel, device, "cluster", "clusters come with compute capability 9.0")
     if config.cooperative and not attribute(device, Attribute.COOPERATIVE_LAUNCH):
         raise _lacking(kernel, device, "cooperative", "the device runs no cooperative grids")
     if config.dependent:

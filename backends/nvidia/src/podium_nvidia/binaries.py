@@ -39,7 +39,10 @@ def object_code(
     kind = kind_of(data)
     entries = tuple(Entry(name, Signature.parse(signature)) for name, signature in kernels.items())  # type: ignore[arg-type]
     if kind == "cubin":
-        cubin = Cubin(data)
+        try:
+            cubin = Cubin(data)
+        except ValueError as error:
+            raise LoadError(f"{label} cannot be read: {error}; make it again") from None
         found = Target("nvidia", str(cubin.arch), WARP_SIZE)
         symbols = find_symbols(entries, [each.symbol for each in cubin.kernels], label)
         _check_parameters(cubin, entries, symbols, label)

@@ -177,7 +177,11 @@ def _symbols(program: Program, compiled: Compiled) -> dict[str, str]:
 
 def _check(code: bytes, program: Program, target: Target, symbols: Mapping[str, str]) -> None:
     """Compare parameters with signatures. Raises `CompileError`."""
-    cubin = Cubin(code)
+    try:
+        cubin = Cubin(code)
+    except ValueError:
+        flags = " ".join(program.options.flags)
+        raise _error(program, target, f"its flags ({flags}) make NVRTC give something else than machine code") from None
     for entry in program.entries:
         wrong = mismatch(cubin, entry, symbols[entry.name])
         if wrong:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 from podium_nvidia.arch import Arch
@@ -50,7 +49,8 @@ class Cubin:
         try:
             self._sections = list(self._read_sections())
             self._symbols = list(self._read_symbols())
-        except (struct.error, IndexError) as error:
+            self.kernels = self._read_kernels()  # in the order of their symbols
+        except (struct.error, IndexError, OverflowError, ValueError) as error:
             raise ValueError(f"the cubin is damaged: {error}") from None
 
     @property
@@ -66,9 +66,7 @@ class Cubin:
         match = re.search(rb"-arch[ =]sm_%d([af])" % number, note)
         return Arch(number, match[1].decode() if match else "")
 
-    @cached_property
-    def kernels(self) -> list[CubinKernel]:
-        """The kernels, in the order of their symbols."""
+    def _read_kernels(self) -> list[CubinKernel]:
         infos = {name: (offset, size) for name, _, offset, size in self._sections if name.startswith(".nv.info")}
         registers = self._registers(infos.get(".nv.info"))
         entries = {name[len(".nv.constant0.") :] for name, *_ in self._sections if name.startswith(".nv.constant0.")}

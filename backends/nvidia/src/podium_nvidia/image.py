@@ -26,7 +26,7 @@ def is_whole(code: bytes) -> bool:
 def _ends(code: bytes) -> list[int]:
     """Return where the tables and the sections of a 64-bit ELF file end."""
     if code[4:5] == b"\1":  # of 32 bits, which no device of today has
-        return []
+        return [len(code) + 1]
     segments, sections = struct.unpack_from("<QQ", code, 32)
     segment_size, segment_count, section_size, section_count = struct.unpack_from("<4H", code, 54)
     table = sections + section_size * section_count

@@ -171,7 +171,7 @@ def _candidates(root: str) -> Iterator[str]:
 def _open(name: str, attempts: list[str]) -> Copy | None:
     try:
         opened = ctypes.CDLL(name)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the loader's words have the name in them, which may be no UTF-8
         words = str(error)
         attempts.append(words if name in words else f"{name}: {words}")
         return None

@@ -24,11 +24,9 @@ __all__ = ["load_error"]
 def load_error(status: int, log: str, code: ObjectCode, name: str, device: int) -> LoadError:
     """Make the error for a status of the driver; `log` is what more there is to say."""
     status_name, text = describe(status)
-    toolkit = code.metadata.get("toolkit")
-    made = f"{code.format} built for {code.target.arch}" + (f" with toolkit {toolkit}" if toolkit else "")
     message = (
-        f"{name}: {status_name}: {text} (status {status}; {made}, device {device} is sm_{capability(device)}, "
-        f"driver {driver_version()})"
+        f"{name}: {status_name}: {text} (status {status}; {code.format} built for {code.target.arch}, device {device} "
+        f"is sm_{capability(device)}, driver {driver_version()})"
     )
     advice = _advice(status, code, name, device)
     message += f". {advice}" if advice else ""
@@ -45,7 +43,10 @@ def _advice(status: int, code: ObjectCode, name: str, device: int) -> str:
     if status in (NO_BINARY, INVALID_IMAGE, INVALID_SOURCE):
         own = f"sm_{capability(device)}"
         if code.target.arch == own and status != NO_BINARY:
-            return "The bytes are damaged, or of a toolkit that this driver does not know: compile it again"
+            return (
+                "The bytes are damaged: compile it again; or the toolkit that made them is newer than the driver: "
+                "update the NVIDIA driver, or compile with a toolkit that is not newer than its CUDA version"
+            )
         return f"It was built for {code.target.arch} and is to run on {own}: compile it for that"
     if status == INVALID_PTX:
         return "The driver's compiler refuses the PTX; what it said follows"

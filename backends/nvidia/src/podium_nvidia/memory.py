@@ -32,8 +32,9 @@ _DL_CPU, _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 1, 2, 3, 13
 class _Buffer:
     """Memory of `size` bytes at address `ptr`; it is freed with the object."""
 
+    _address = 0  # what a finalizer finds if there is no allocation
+
     def __init__(self, size: int, alignment: int, device: int, kept: int) -> None:
-        self._address = 0  # what a finalizer finds if the allocation fails
         if size < 0:
             raise ValueError(f"A buffer of {size} bytes cannot be")
         if alignment < 1 or alignment & (alignment - 1):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from podium.backend import ArrayLayout, array_layout
 from podium.errors import ArgumentTypeError, ArrayDeviceError, BackendError
@@ -52,6 +52,9 @@ class TensorMap(ctypes.Structure):
         made = cls.from_buffer(memory, -ctypes.addressof(memory) % _ALIGNMENT)  # which keeps the memory
         made.array, made.text = array, text
         return made
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be copied or pickled: it has the address of its own array. Make another one")
 
     def __repr__(self) -> str:
         return f"<TensorMap {self.text}>"

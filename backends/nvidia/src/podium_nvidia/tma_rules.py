@@ -153,7 +153,7 @@ class Tensor:
 
 def _element(what: str, layout: ArrayLayout, dtype: str | None) -> tuple[str, tuple[int, int]]:
     name = dtype if dtype is not None else _SAME_BITS.get(layout.element or "", layout.element)
-    if name not in _TYPES:
+    if not isinstance(name, str) or name not in _TYPES:
         known = ", ".join(_TYPES)
         given = (
             f"dtype {dtype!r}" if dtype is not None else f"an array of {layout.element or 'elements without a name'}"

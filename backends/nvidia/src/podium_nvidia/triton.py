@@ -147,13 +147,14 @@ def _read_object(compiled: Any, signature: Any) -> tuple[bytes, dict[str, Any], 
     try:
         data, given = compiled.asm["cubin"], compiled.metadata
         source = compiled.src
-    except (AttributeError, KeyError, TypeError):
+        own = dict(source.signature) if signature is None else {}
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise LoadError(
             f"{type(compiled).__name__} is not a kernel that Triton compiled for an NVIDIA GPU: it has no cubin, "
             f"metadata and src. triton.compile(...), kernel.warmup(...) and kernel[grid](...) return one"
         ) from None
     metadata = dict(given) if isinstance(given, Mapping) else given._asdict()
-    types = dict(source.signature) if signature is None else _given(signature)
+    types = own if signature is None else _given(signature)
     constants = dict(getattr(source, "constants", None) or {}) if signature is None else {}
     names = getattr(getattr(source, "fn", None), "arg_names", None) or []
     named = {_parameter_name(key, names): kind for key, kind in types.items()}
