@@ -279,6 +279,7 @@ def test_launchers_are_called_the_same(fake: FakeDriver, level: str) -> None:
         nested(1, 1, 1, 0, function, 5, (None, 7))
         assert fake.launches[-1].parameters == ((5).to_bytes(4, "little"), bytes(8))
     plain = make_launcher(fake, "i32")
+    function = load(fake, plain.signature)
     for _ in range(2):
         plain(1, 1, 1, 0, function, 5)
         for wrong in (
