@@ -175,9 +175,14 @@ def has(name: str) -> bool:
 def bindings() -> Any:
     """Return ``cuda.bindings.driver`` on the library that everything else here uses, initialised.
 
-    Raises `BackendError` if it cannot be imported.
+    Raises `BackendError` if it cannot be imported, or cannot use the driver.
     """
     driver()
+    return _bindings()
+
+
+@cache
+def _bindings() -> Any:
     try:
         import cuda.bindings.driver
     except ImportError as error:
@@ -185,6 +190,15 @@ def bindings() -> Any:
             f"Launches of the interpreted level need cuda-python, which cannot be imported here: {error}. Install it, "
             f"pip install 'cuda-python>=12.6', or launch from the main interpreter"
         ) from error
+    try:
+        cuda.bindings.driver.cuDriverGetVersion()
+    except RuntimeError as error:  # it says so in the first call: it has no use for drivers of an older major version
+        from importlib.metadata import version
+
+        raise BackendError(
+            f"cuda-python {version('cuda-bindings')} cannot use this driver, {driver_version()}: {error}. Install a "
+            f"newer driver, or an older cuda-python; with PODIUM_LAUNCHER=generated podium needs none to launch"
+        ) from None
     return cuda.bindings.driver
 
 
