@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -212,8 +213,9 @@ class BreaksAfterFork(FakeDriver):
 class SpeaksAtTheEnd(FakeDriver):
     """It complains when the process ends."""
 
-    def __del__(self) -> None:
-        sys.stderr.write("the driver was not shut down\n")
+    def __init__(self) -> None:
+        super().__init__()
+        atexit.register(sys.stderr.write, "the driver was not shut down\n")
 
 
 class SharesItsMemory(FakeDriver):

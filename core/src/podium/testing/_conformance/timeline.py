@@ -25,7 +25,7 @@ extern "C" __global__ void work(int* x, int turns) {
 }
 extern "C" __global__ void move(int* to, const int* from) { to[0] = from[0]; }
 """
-_TURNS = 3_000_000
+_TURNS = 30_000_000
 
 
 @contract("Streams and devices")
