@@ -106,3 +106,10 @@ def test_configurations_that_no_device_has(keywords: dict[str, Any], words: str)
     with pytest.raises(LaunchConfigError, match=words):
         LaunchConfig(**{"grid": 1, "block": 1, **keywords})
     assert LaunchConfig(0, 1).blocks == 0
+
+
+@pytest.mark.parametrize("wrong", ["priority", 5, [("priority",)], [1], object()])
+def test_what_is_no_mapping_of_attributes(wrong: Any) -> None:
+    """Attributes that are no pairs of names and values are an error that shows what is taken."""
+    with pytest.raises(LaunchConfigError, match="attributes is a mapping of names to integers, such as .*, not"):
+        LaunchConfig(1, 1, attributes=wrong)

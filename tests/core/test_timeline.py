@@ -126,9 +126,11 @@ def test_what_is_no_event_or_device(fake: FakeDriver) -> None:
     """Other objects, events of other drivers and devices that are not there are refused by name."""
     stream = podium.Stream()
     other = podium.Event(driver=FakeDriver())
-    for wrong in (None, 4, stream, other):
-        with pytest.raises(ArgumentTypeError):
+    for wrong in (None, 4, stream):
+        with pytest.raises(ArgumentTypeError, match="A stream waits for an event, not for"):
             stream.wait(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match=r"its own driver, and <podium event .* with driver=stream\.driver"):
+        stream.wait(other)
     with pytest.raises(ArgumentTypeError):
         podium.Event().elapsed(stream)  # type: ignore[arg-type]
     for make in (podium.Stream, podium.Event):

@@ -236,7 +236,8 @@ class Kernel:
     def unload(self) -> None:
         """Release the kernel's code on all devices. The next launch loads it again.
 
-        Code that has variables belongs to the module, and stays: `Module.unload` releases it.
+        Code that has variables belongs to the module, and stays: `Module.unload` releases it. A launch that another
+        thread is in the middle of may fail, since its code goes away under it.
         """
         # First nobody finds the functions, then nobody keeps them, and only then they go: launches in other threads
         # that come between load them anew.

@@ -116,7 +116,17 @@ _MOST_ATTRIBUTES = 16  # PODIUM_ATTRIBUTES of podium_launch.h
 def _attributes(
     attributes: Mapping[str, Attribute] | Iterable[tuple[str, Attribute]],
 ) -> tuple[tuple[str, Attribute], ...]:
-    pairs = attributes.items() if isinstance(attributes, Mapping) else attributes
+    try:
+        pairs = [
+            (name, value) for name, value in (attributes.items() if isinstance(attributes, Mapping) else attributes)
+        ]
+    except (TypeError, ValueError):
+        text = describe(attributes)
+        raise LaunchConfigError(
+            f"attributes is a mapping of names to integers, such as {{'priority': -1}}, not {text}",
+            axis="attributes",
+            value=text,
+        ) from None
     made = {str(name): _attribute(str(name), value) for name, value in pairs}
     if len(made) > _MOST_ATTRIBUTES:
         raise LaunchConfigError(

@@ -58,11 +58,16 @@ class Stream:
 
     def wait(self, event: Event) -> None:
         """Let the work that comes into the stream from now on wait for an event. The call itself does not wait."""
-        if not isinstance(event, Event) or event.driver is not self.driver:
+        if not isinstance(event, Event):
             raise ArgumentTypeError(
-                f"A stream of {self.driver.name} waits for an event of the same driver, not for {describe(event)}",
+                f"A stream waits for an event, not for {describe(event)}", argument="event", value=describe(event)
+            )
+        if event.driver is not self.driver:
+            raise ArgumentTypeError(
+                f"{self!r} waits for events of its own driver, and {event!r} is of another one, or of one with other "
+                f"options; make it by stream.record(), or with driver=stream.driver",
                 argument="event",
-                value=describe(event),
+                value=repr(event),
             )
         usable_device("Stream.wait", self.driver, self.device)
         _check(self.driver, self.driver.wait_event(self.device, self.handle, event.handle), "Stream.wait", self)

@@ -33,6 +33,7 @@ class _Buffer:
     """Memory of `size` bytes at address `ptr`; it is freed with the object."""
 
     _address = 0  # what a finalizer finds if there is no allocation
+    _kind = "memory in bytes"
 
     def __init__(self, size: int, alignment: int, device: int, kept: int) -> None:
         if size < 0:
@@ -62,9 +63,12 @@ class _Buffer:
     def _free(self) -> None:
         raise NotImplementedError
 
+    def _free_bytes(self) -> int:
+        raise NotImplementedError
+
     def _checked(self, status: int, place: Any) -> int:
         if status == OUT_OF_MEMORY or (status == INVALID_VALUE and self.size >= _MORE_THAN_ANY):
-            raise OutOfResourcesError("allocate", "memory in bytes", self.size, _free_bytes(), "free some")
+            raise OutOfResourcesError("allocate", self._kind, self.size, self._free_bytes(), "free some")
         if status:
             raise launch_error(status, f"allocating {self.size} bytes", self.device)
         return place.value or 0
@@ -94,9 +98,16 @@ class DeviceBuffer(_Buffer):
             elif functions.cuMemFreeAsync(self._address, self._stream):
                 functions.cuMemFree(self._address)  # the stream is no more
 
+    def _free_bytes(self) -> int:
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        status = driver().cuMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+        return 0 if status else free.value
+
 
 class PinnedBuffer(_Buffer):
     """Memory of the host that devices reach, and that copies need not stage."""
+
+    _kind = "pinned memory of the host in bytes"
 
     def __init__(self, size: int, alignment: int, device: int) -> None:
         """Allocate. Raises `OutOfResourcesError`."""
@@ -112,11 +123,8 @@ class PinnedBuffer(_Buffer):
         with context.current(self.device), context.relaxed():
             driver().cuMemFreeHost(self._address)
 
-
-def _free_bytes() -> int:
-    free, total = ctypes.c_size_t(), ctypes.c_size_t()
-    status = driver().cuMemGetInfo(ctypes.byref(free), ctypes.byref(total))
-    return 0 if status else free.value
+    def _free_bytes(self) -> int:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
 
 
 def copy(destination: int, source: int, size: int, device: int, stream: int) -> None:
