@@ -576,6 +576,19 @@ def test_failures_to_compile_reach_the_launch_each_time(fake: FakeDriver, level:
     assert fake.loaded == {}
 
 
+def test_a_target_may_be_spelled(fake: FakeDriver, kernel: podium.Kernel) -> None:
+    """What `podium compile --target` takes, `compile` takes, too; a text that is no target is an error."""
+    assert kernel.compile("fake:other_2:64").target == Target("fake", "other_2", 64)
+    with pytest.raises(ValueError, match="spelled backend:arch:warp_size"):
+        kernel.compile("other_2")
+
+
+def test_an_option_of_the_launch_among_the_arguments(fake: FakeDriver, kernel: podium.Kernel, level: str) -> None:
+    """A cluster given like an argument is sent to the `LaunchConfig`."""
+    with pytest.raises(ArgumentCountError, match=r"no parameter 'cluster'.*LaunchConfig\(grid, block, cluster=...\)"):
+        kernel[1, 1](None, 1, cluster=2)
+
+
 def test_code_is_compiled_once_and_loaded_once_per_device(fake: FakeDriver, kernel: podium.Kernel) -> None:
     """CTX-04, CTX-05: handles belong to devices; code is compiled once per target, loaded where it is launched only."""
     kernel[1, 1](FakeArray(64, 1), 1)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Binding"]
 
 _MOST_LAUNCHES = 4096  # of one kernel that are kept; grids that depend on data must not fill memory
+_OPTIONS = ("cluster", "cooperative", "dependent", "attributes")  # of LaunchConfig, and of no call
 
 
 class Binding:
@@ -124,6 +125,8 @@ class Binding:
             problem = None
             if name not in names:
                 problem = f"has no parameter {name!r}; it has: {self.launcher.signature}"
+                if name in _OPTIONS:
+                    problem += f". As an option of the launch: kernel[LaunchConfig(grid, block, {name}=...)](...)"
             elif name in values:
                 problem = f"got {name!r} by position and by name"
             if problem:

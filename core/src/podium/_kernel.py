@@ -215,12 +215,17 @@ class Kernel:
         """
         return self.binding().suggested_block(shared, device)
 
-    def compile(self, target: Target | None = None, driver: Driver | None = None) -> ObjectCode:
-        """Compile for a target, by default the active driver's, and return the code. Needs no device."""
+    def compile(self, target: Target | str | None = None, driver: Driver | None = None) -> ObjectCode:
+        """Compile for a target, by default the active driver's, and return the code. Needs no device.
+
+        A target may be spelled, such as ``"nvidia:sm_90:32"``; ValueError if that is none.
+        """
         from podium._compile import compile_program
 
         if self.module.code is not None:
             return self.module.code
+        if isinstance(target, str):
+            target = Target.parse(target)
         if driver is None:
             driver = driver_config.get(target.backend) if target is not None else driver_config.resolve()
         if self.module.program is not None:
