@@ -49,12 +49,10 @@ class Launch:
 
     def __call__(self, *args: Any, **keywords: Any) -> None:
         """Launch."""
-        if keywords:
-            self._with_keywords(args, keywords)
-        elif self._generated is not None or self._promote():
-            self._generated(*args)  # type: ignore[misc]
+        if self._generated is not None or self._promote():
+            self._generated(*args, **keywords)  # type: ignore[misc]
         else:
-            self._run(args)
+            self.slow(*args, **keywords)
 
     def slow(self, *args: Any, **keywords: Any) -> None:
         """Launch from Python, whatever the level: what the generated Launch does not do itself comes here."""
