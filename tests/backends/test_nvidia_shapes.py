@@ -61,8 +61,8 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"priority": (1, 2)}, "which comes first, to 0"),
     ({"cluster_scheduling_policy": 3}, r"it is one of 0 \(default\), 1 \(spread\), 2 \(load balancing\)"),
     ({"memory_sync_domain": -1}, r"it is one of 0 \(default\), 1 \(remote\)"),
-    ({"shared_memory_carveout": 101}, "0 to 100 per cent, or -1"),
-    ({"shared_memory_carveout": -2}, "0 to 100 per cent, or -1"),
+    ({"shared_memory_carveout": 101}, "0 to 100 per cent"),
+    ({"shared_memory_carveout": -1}, "0 to 100 per cent"),
     ({"non_portable_cluster": 2}, r"it is one of 0 \(refused\), 1 \(allowed\)"),
 ]
 

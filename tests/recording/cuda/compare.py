@@ -18,7 +18,7 @@ sys.path.insert(0, str(TESTS))
 from recording.cuda.calls import GROUPS  # noqa: E402
 from recording.cuda.library import build, environment  # noqa: E402
 
-__all__ = ["answers", "differences", "real_devices"]
+__all__ = ["answers", "differences", "environments", "own", "real_devices"]
 
 Lines = list[tuple[str, str]]
 
@@ -57,6 +57,14 @@ def real_devices() -> tuple[int, int]:
     return count, capability
 
 
+def environments() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the variables of processes on the real driver and on the recording one, with as many devices."""
+    count, capability = real_devices()
+    settings = {"PODIUM_RECORDING_DEVICES": str(count), "PODIUM_RECORDING_CAPABILITY": str(capability)}
+    real = {name: value for name, value in os.environ.items() if name != "PODIUM_NVIDIA_LIBCUDA"}
+    return real, environment(build(), **settings)
+
+
 def own(label: str) -> bool:
     """Tell whether the answer to a call is each machine's own."""
     return any(words in label for words in OWN)
@@ -73,10 +81,7 @@ def differences(group: str, real: dict[str, str], recorded: dict[str, str]) -> l
 
 def main() -> int:
     """Compare the groups that the command line names, or all, and print what differs."""
-    count, capability = real_devices()
-    settings = {"PODIUM_RECORDING_DEVICES": str(count), "PODIUM_RECORDING_CAPABILITY": str(capability)}
-    real = {name: value for name, value in os.environ.items() if name != "PODIUM_NVIDIA_LIBCUDA"}
-    recorded = environment(build(), **settings)
+    real, recorded = environments()
     total = 0
     for group in sys.argv[1:] or GROUPS:
         found = differences(group, real, recorded)

@@ -119,8 +119,10 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name) {
 CUresult cuLibraryGetKernelCount(unsigned *count, CUlibrary handle) {
     ENTER(cuLibraryGetKernelCount);
     struct library *library;
-    CHECK(read_library(handle, &library));
+    CHECK(find_library(handle, &library));
     REQUIRE(count, CUDA_ERROR_INVALID_VALUE);
+    *count = 0; /* of code that cannot be loaded */
+    if (read_library(handle, &library)) return CUDA_SUCCESS;
     *count = library->image->kernel_count;
     return CUDA_SUCCESS;
 }
@@ -156,6 +158,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, CUlibrary handle
     CHECK(context_current(&context));
     CHECK(read_library(handle, &library));
     CHECK(library_module(library, context, &module));
+    REQUIRE(!name || image_kernel(library->image, name) < 0, CUDA_ERROR_INVALID_VALUE);
     return module_variable(module, name, address, size);
 }
 

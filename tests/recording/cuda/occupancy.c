@@ -54,7 +54,7 @@ CUresult occupancy_cluster(const CUlaunchConfig *config, const struct function *
     REQUIRE(blocks <= (attribute[CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED] ? LARGEST_CLUSTER
                                                                                      : PORTABLE_CLUSTER),
             CUDA_ERROR_INVALID_CLUSTER_SIZE);
-    for (int i = 0; i < 3; i++) REQUIRE(grid[i] % cluster[i] == 0, CUDA_ERROR_INVALID_VALUE);
+    for (int i = 0; i < 3; i++) REQUIRE(grid[i] % cluster[i] == 0, CUDA_ERROR_INVALID_CLUSTER_SIZE);
     return CUDA_SUCCESS;
 }
 

@@ -150,9 +150,8 @@ def _priority(value: object, config: LaunchConfig, device: int) -> str:
 
 
 def _carveout(value: object, config: LaunchConfig, device: int) -> str:
-    return (
-        "" if isinstance(value, int) and -1 <= value <= 100 else "it is from 0 to 100 per cent, or -1 for the default"
-    )
+    # -1, the default of a kernel, is none for a launch: the driver refuses it
+    return "" if isinstance(value, int) and 0 <= value <= 100 else "it is from 0 to 100 per cent"
 
 
 def _memory_domain(value: object, config: LaunchConfig, device: int) -> str:
