@@ -139,8 +139,8 @@ def test_the_exchange_array_of_the_host_has_no_stream() -> None:
 
 def test_handles() -> None:
     """None stays None; integers of 64 bits are handles; everything else says what a stream is."""
-    assert stream_handle(None) is None
-    assert stream_handle(2**64 - 1) == 2**64 - 1
+    assert stream_handle(None, FakeDriver()) is None
+    assert stream_handle(2**64 - 1, FakeDriver()) == 2**64 - 1
     for bad, kind in (
         (2**64, ArgumentValueError),
         (-1, ArgumentValueError),
@@ -148,5 +148,5 @@ def test_handles() -> None:
         ("1", ArgumentTypeError),
     ):
         with pytest.raises(kind) as caught:
-            stream_handle(bad)
+            stream_handle(bad, FakeDriver())
         assert isinstance(caught.value, ArgumentError) and caught.value.argument == "stream"

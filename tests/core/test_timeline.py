@@ -47,6 +47,35 @@ def test_launches_take_a_stream(fake: FakeDriver, level: str) -> None:
     podium.asarray([1.0]).copy_from([2.0], stream=stream)
 
 
+def test_a_stream_of_another_backend_is_refused(fake: FakeDriver, level: str) -> None:
+    """CTX-08: its handle would be a stranger's; one of the same backend with other options will do, at both levels."""
+
+    class Stranger(FakeDriver):
+        name = "stranger"
+
+    kernel, array = podium.kernel(SOURCE), podium.asarray([1.0])
+    own, other, foreign = podium.Stream(), podium.Stream(driver=FakeDriver()), podium.Stream(driver=Stranger())
+    for _ in range(2):  # from then on the generated launch reads streams itself
+        kernel[1, 1](None)
+    fake.launches.clear()
+    for stream in (own, other, own, SimpleNamespace(__cuda_stream__=lambda: (0, 17)), own):
+        kernel[1, 1](None, stream=stream)
+    assert [launch.stream for launch in fake.launches] == [each.handle for each in (own, other, own)] + [17, own.handle]
+    for take in (
+        lambda: kernel[1, 1](None, stream=foreign),
+        lambda: kernel.run(1, 1, 1, foreign, kernel.function, None),
+        lambda: podium.synchronize(stream=foreign),
+        lambda: podium.Event().record(foreign),
+        lambda: array.copy_from([2.0], stream=foreign),
+        lambda: array.tobytes(stream=foreign),
+    ):
+        with pytest.raises(
+            ArgumentValueError, match="<podium stream .* on stranger device 0> is of another backend than"
+        ):
+            take()
+    assert len(fake.launches) == 5 and kernel.level == level
+
+
 def test_the_order_of_streams(fake: FakeDriver) -> None:
     """Events are recorded in the stream that is given, else in the driver's current one, and waited for in others."""
     first, second = podium.Stream(), podium.Stream()

@@ -116,7 +116,7 @@ class Launch:
             args = self.binding.order(args, keywords)
         if stream is None and shared is None:
             return self(*args)
-        handle = stream_handle(stream)
+        handle = stream_handle(stream, self.binding.driver)
         key = (handle, self.config.shared if shared is None else shared)
         # 16.0 finds what 16 has made, and is to be refused as if it came first.
         variant = self._variants.get(key) if hasattr(key[1], "__index__") else None

@@ -244,7 +244,7 @@ class Launcher:
         for axis, size, limit in zip(AXES, grid, self._grid_limit):
             if size > limit:
                 raise grid_error(self.name, axis, size, limit)
-        handle = stream_handle(stream)
+        handle = stream_handle(stream, self.driver)
         if not isinstance(function, int) or isinstance(function, bool) or not 0 < function < 1 << 64:
             from podium._arguments import describe
 

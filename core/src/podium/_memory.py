@@ -103,7 +103,7 @@ class Array:
         which variables can be, also takes what has as many bytes: a ctypes structure, a numpy record, bytes.
         Raises ArgumentTypeError or ArgumentValueError, which name the array, and the variable if it is one's memory.
         """
-        handle = stream_handle(stream)
+        handle = stream_handle(stream, self.driver)
         values = self._values_of(value, handle)
         self._copy(self.ptr, values, handle)
 
@@ -140,7 +140,7 @@ class Array:
     def tobytes(self, *, stream: Any = None) -> bytes:
         """Return a copy of the memory, after waiting for the launches before; with a stream, for those in it."""
         data = ctypes.create_string_buffer(max(1, self.nbytes))
-        self._copy(ctypes.addressof(data), self._own(), stream_handle(stream))
+        self._copy(ctypes.addressof(data), self._own(), stream_handle(stream, self.driver))
         return data.raw[: self.nbytes]
 
     def numpy(self, *, stream: Any = None) -> Any:
@@ -159,7 +159,7 @@ class Array:
             else:
                 name = ml_dtypes.bfloat16
         copied = numpy.empty(self.shape, name)
-        self._copy(copied.ctypes.data, self._own(), stream_handle(stream))
+        self._copy(copied.ctypes.data, self._own(), stream_handle(stream, self.driver))
         return copied
 
     def tolist(self) -> Any:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from podium._arguments import describe
 from podium.errors import ArgumentTypeError, ArgumentValueError
 
+if TYPE_CHECKING:
+    from podium.backend import Driver
+
 __all__ = ["stream_handle"]
 
 
-def stream_handle(stream: Any) -> int | None:
-    """Return the handle of a stream: None stays None, an int is one, others speak ``__cuda_stream__``.
+def stream_handle(stream: Any, driver: Driver) -> int | None:
+    """Return the handle of a driver's stream: None stays None, an int is one, others speak ``__cuda_stream__``.
 
     The protocol: the method, or attribute, gives a pair of its version, 0, and the handle.
     Raises `ArgumentTypeError` or `ArgumentValueError`.
@@ -20,6 +23,12 @@ def stream_handle(stream: Any) -> int | None:
         return None
     if isinstance(stream, int) and not isinstance(stream, bool):
         return _checked(stream)
+    if hasattr(type(stream), "_podium_stream") and stream.driver.name != driver.name:
+        raise ArgumentValueError(
+            f"{stream!r} is of another backend than {driver.name!r}; make a stream of that: podium.Stream(driver=...)",
+            argument="stream",
+            value=repr(stream),
+        )
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is None:
         raise ArgumentTypeError(

@@ -22,7 +22,7 @@ def synchronize(device: int | None = None, stream: Any = None, *, driver: Driver
     ones.
     """
     driver = driver or driver_config.resolve()
-    device, handle = usable_device("synchronize", driver, device).index, stream_handle(stream)
+    device, handle = usable_device("synchronize", driver, device).index, stream_handle(stream, driver)
     status = driver.synchronize(device, handle)
     if status:
         raise status_error(driver, status, "synchronize", device, (0, 0, 0), (0, 0, 0), handle or 0)

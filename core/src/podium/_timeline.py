@@ -35,6 +35,8 @@ class Stream:
     Raises `UnsupportedError` if the backend has no streams of its own.
     """
 
+    _podium_stream = True  # for those that take streams: one of another driver will not do
+
     def __init__(self, device: int | None = None, priority: int = 0, *, driver: Driver | None = None) -> None:
         self.driver = driver or driver_config.resolve()
         self.device = usable_device("Stream", self.driver, device).index
@@ -101,7 +103,7 @@ class Event:
         The stream is one of the event's device: a `Stream`, an integer, or an object with ``__cuda_stream__``.
         """
         usable_device("Event.record", self.driver, self.device)
-        handle = stream_handle(stream)
+        handle = stream_handle(stream, self.driver)
         if handle is None:
             handle = self.driver.current_stream(self.device)
         _check(self.driver, self.driver.record_event(self.handle, self.device, handle), "Event.record", self, handle)

@@ -62,6 +62,7 @@ struct podium_state {
 struct podium_launcher {
     PyObject_HEAD
     vectorcallfunc call;
+    PyObject *driver; /* whose kernels these are */
     PyObject *owner;  /* the launcher in Python; its methods are the slow paths: */
     PyObject *encode; /*   (index, value) -> bytes */
     PyObject *locate; /*   (index, value) -> (address, device or -1, stream or None, owner) */

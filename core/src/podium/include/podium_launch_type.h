@@ -34,13 +34,28 @@ static int podium_prepare(struct podium_launch *self, int device, uint64_t strea
     return empty;
 }
 
-/* Read the stream of a launch that is given nothing else by name: an int, None, or an object with the method
- * __cuda_stream__. Returns 1 if it is left to Python, which also says what is wrong with it. */
-static int podium_explicit_stream(PyObject *names, PyObject *value, int *has_stream, uint64_t *stream) {
-    if (PyTuple_Size(names) != 1 || PyTuple_GetItem(names, 0) != podium_names[PODIUM_STREAM]) return 1;
-    if (value == Py_None) return 0;
-    *has_stream = 1;
-    if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, stream) ? 0 : 1;
+/* Whether a stream is podium's own and of another driver. The type that was seen last is kept alive. */
+static int podium_is_of_another(PyObject *stream, PyObject *driver) {
+    static PyTypeObject *seen;
+    static int is_own;
+    PyTypeObject *type = (PyTypeObject *)PODIUM_TYPE(stream);
+    if (type != seen) {
+        PyTypeObject *old = seen;
+        is_own = podium_has(type, "_podium_stream");
+        Py_IncRef((PyObject *)type);
+        seen = type;
+        Py_DecRef((PyObject *)old); /* last, since it may run other code */
+    }
+    if (!is_own) return 0;
+    PyObject *found = PyObject_GetAttr(stream, podium_names[PODIUM_DRIVER]);
+    if (found == NULL) PyErr_Clear();
+    Py_DecRef(found);
+    return found != driver;
+}
+
+/* Read the stream of an object with the method __cuda_stream__; returns as `podium_explicit_stream` does. */
+static int podium_stream_of(PyObject *driver, PyObject *value, uint64_t *stream) {
+    if (podium_is_of_another(value, driver)) return 1;
     PyObject *method = PyObject_GetAttr(value, podium_names[PODIUM_CUDA_STREAM]);
     if (method == NULL) {
         PyErr_Clear();
@@ -61,6 +76,17 @@ static int podium_explicit_stream(PyObject *names, PyObject *value, int *has_str
     return result;
 }
 
+/* Read the stream of a launch that is given nothing else by name: an int, None, or an object with the method
+ * __cuda_stream__. Returns 1 if it is left to Python, which also says what is wrong with it. */
+static int podium_explicit_stream(PyObject *driver, PyObject *names, PyObject *value, int *has_stream,
+                                  uint64_t *stream) {
+    if (PyTuple_Size(names) != 1 || PyTuple_GetItem(names, 0) != podium_names[PODIUM_STREAM]) return 1;
+    if (value == Py_None) return 0;
+    *has_stream = 1;
+    if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, stream) ? 0 : 1;
+    return podium_stream_of(driver, value, stream);
+}
+
 static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
     struct podium_launch *self = (struct podium_launch *)callable;
     struct podium_launcher *launcher = self->launcher;
@@ -68,7 +94,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
     uint64_t stream = self->stream;
     int is_slow = launcher->state->attended || PyVectorcall_NARGS(flags) != PODIUM_ARGUMENTS;
     if (keywords != NULL && !is_slow) {
-        is_slow = podium_explicit_stream(keywords, args[PODIUM_ARGUMENTS], &has_stream, &stream);
+        is_slow = podium_explicit_stream(launcher->driver, keywords, args[PODIUM_ARGUMENTS], &has_stream, &stream);
         if (is_slow < 0) return NULL;
     }
     if (PODIUM_UNLIKELY(is_slow))

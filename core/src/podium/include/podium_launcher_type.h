@@ -61,7 +61,8 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
     Py_IncRef(owner);
     self->owner = owner;
     uint64_t state = 0, flags = 0, scale = 1, contiguous = 0;
-    if ((self->encode = PyObject_GetAttrString(owner, "_encode")) == NULL ||
+    if ((self->driver = PyObject_GetAttrString(owner, "driver")) == NULL ||
+        (self->encode = PyObject_GetAttrString(owner, "_encode")) == NULL ||
         (self->locate = PyObject_GetAttrString(owner, "_locate")) == NULL ||
         (self->export_stream = PyObject_GetAttrString(owner, "_export_stream")) == NULL ||
         (self->slow = PyObject_GetAttrString(owner, "_launch")) == NULL ||
@@ -96,6 +97,7 @@ static PyObject *podium_launcher_forget(PyObject *object, PyObject *nothing) {
 static int podium_launcher_traverse(PyObject *object, visitproc visit, void *argument) {
     struct podium_launcher *self = (struct podium_launcher *)object;
     PODIUM_VISIT(PODIUM_TYPE(object));
+    PODIUM_VISIT(self->driver);
     PODIUM_VISIT(self->owner);
     PODIUM_VISIT(self->encode);
     PODIUM_VISIT(self->locate);
@@ -111,6 +113,7 @@ static int podium_launcher_traverse(PyObject *object, visitproc visit, void *arg
 static int podium_launcher_clear(PyObject *object) {
     struct podium_launcher *self = (struct podium_launcher *)object;
     self->call = podium_cleared_call;
+    PODIUM_CLEAR(self->driver);
     PODIUM_CLEAR(self->owner);
     PODIUM_CLEAR(self->encode);
     PODIUM_CLEAR(self->locate);

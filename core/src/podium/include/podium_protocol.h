@@ -22,6 +22,7 @@ enum podium_name {
     PODIUM_TYPESTR,
     PODIUM_MASK,
     PODIUM_STREAM,
+    PODIUM_DRIVER,
     PODIUM_NAMES
 };
 static PyObject *podium_names[PODIUM_NAMES];
@@ -31,7 +32,7 @@ static PyObject *podium_export_version;  /* (1, 1) */
 static int podium_intern_names(void) {
     static const char *const texts[PODIUM_NAMES] = {
         "_podium_place", "__cuda_stream__", "__dlpack_device__", "__dlpack__", "__cuda_array_interface__", "data",
-        "shape", "strides", "typestr", "mask", "stream"};
+        "shape", "strides", "typestr", "mask", "stream", "driver"};
     for (int index = 0; index < PODIUM_NAMES; index++)
         if ((podium_names[index] = PyUnicode_InternFromString(texts[index])) == NULL) return -1;
     podium_export_keywords = Py_BuildValue("(ss)", "max_version", "stream");
