@@ -114,3 +114,22 @@ def test_pinned_memory_of_torch_is_reached(gpu: NvidiaDriver, level: str) -> Non
     podium.module(KERNELS)["add_floats"][2, 32](x.data_ptr(), podium.asarray([2.0] * 64), 64)
     podium.synchronize()
     assert x.tolist() == [3.0] * 64
+
+
+def test_the_profiler_of_torch_names_kernels(gpu: NvidiaDriver, level: str) -> None:
+    """A launch stands in a profile by the name that its source gives it, template arguments included."""
+    torch = pytest.importorskip("torch")
+    scale = podium.kernel(
+        "template <int N> __global__ void scale(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= N; }",
+        "scale<3>",
+    )
+    add, x = podium.module(KERNELS)["add_floats"], torch.ones(64, device="cuda")
+    for launch in (lambda: scale[1, 64](x, 64), lambda: add[2, 32](x, x, 64)):
+        launch()  # compiled and loaded before anybody looks
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        scale[1, 64](x, 64)
+        add[2, 32](x, x, 64)
+        torch.cuda.synchronize()
+    names = {event.name for event in profile.events()}
+    assert any("scale<3>" in name for name in names), names
+    assert any("add_floats" in name for name in names), names
