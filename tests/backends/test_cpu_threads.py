@@ -249,13 +249,13 @@ def test_libraries_share_stacks(barriers: Kernels) -> None:
     """LIF-04: ten thousand kernels do not have ten thousand sets of stacks: later libraries use the first one's."""
     from podium_cpu import runtime
 
-    before = len(runtime._runtimes)
+    before = len(runtime.runtimes())
     for number in range(3):
         driver = cpu_driver.CpuDriver()
         text = f"__global__ void k(int *p) {{ *p = {number}; __syncthreads(); }}"
         program = Program(text, "cuda", (Entry("k", Signature.parse("*i32")),))
         driver.load(driver.compile(program, driver.default_target()), "k", 0)
-    assert len(runtime._runtimes) == before >= 1
+    assert len(runtime.runtimes()) == before >= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
