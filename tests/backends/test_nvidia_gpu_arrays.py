@@ -116,6 +116,7 @@ def test_pinned_memory_of_torch_is_reached(gpu: NvidiaDriver, level: str) -> Non
     assert x.tolist() == [3.0] * 64
 
 
+@pytest.mark.filterwarnings("ignore:.*Profiler clears events")  # said once in a process, of profiles with cycles
 def test_the_profiler_of_torch_names_kernels(gpu: NvidiaDriver, level: str) -> None:
     """A launch stands in a profile by the name that its source gives it, template arguments included."""
     torch = pytest.importorskip("torch")
