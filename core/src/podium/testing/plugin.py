@@ -54,7 +54,7 @@ def _claimed(subject: Any, name: str) -> bool:
     if hasattr(capabilities, name):
         return bool(getattr(capabilities, name))
     driver_class = subject.driver_class
-    return name in driver_class.features or bool(getattr(driver_class, name, False))
+    return name in driver_class.features or getattr(driver_class, name, False) is True  # not a method of that name
 
 
 @pytest.hookimpl(wrapper=True)
