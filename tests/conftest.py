@@ -22,9 +22,11 @@ from podium.testing import FakeDriver
 if TYPE_CHECKING:
     from podium_nvidia.driver import NvidiaDriver
 
-# Files of tests that compile kernels and look at what comes out, in which no Python has a part.
-_KERNELS = {
+# Files of tests in which the Python has no part: most compile kernels and look at what comes out.
+_ONCE = {
+    "test_conformance_catches",
     "test_cpu_addresses",
+    "test_cpu_barriers",
     "test_cpu_dialect",
     "test_cpu_groups",
     "test_cpu_headers",
@@ -41,19 +43,21 @@ _KERNELS = {
     "test_cpu_warps",
     "test_cpu_wild",
     "test_cpu_zig",
+    "test_instructions",
     "test_nvidia_compile",
     "test_nvidia_examples",
     "test_nvidia_triton",
     "test_nvidia_link",
     "test_nvidia_toolkit",
     "test_nvidia_headers",
+    "test_nvidia_recording_scale",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.stem in _KERNELS:
-            item.add_marker(pytest.mark.kernels)
+        if item.path.stem in _ONCE:
+            item.add_marker(pytest.mark.once)
 
 
 @pytest.fixture(scope="session")
