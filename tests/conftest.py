@@ -22,9 +22,9 @@ from podium.testing import FakeDriver
 if TYPE_CHECKING:
     from podium_nvidia.driver import NvidiaDriver
 
-# Files of tests in which the Python has no part: most compile kernels and look at what comes out.
-_ONCE = {
-    "test_conformance_catches",
+# Files of tests in which the Python has no part: most compile kernels and look at what comes out. One has them.
+_NEWEST = {
+    "test_benchmarks",
     "test_cpu_addresses",
     "test_cpu_barriers",
     "test_cpu_dialect",
@@ -43,21 +43,33 @@ _ONCE = {
     "test_cpu_warps",
     "test_cpu_wild",
     "test_cpu_zig",
+    "test_docs",
+    "test_example_kernels",
+    "test_examples",
     "test_instructions",
+    "test_nvidia_sanitizers",
+}
+_OLDEST = {
+    "test_conformance_catches",
     "test_nvidia_compile",
     "test_nvidia_examples",
-    "test_nvidia_triton",
-    "test_nvidia_link",
-    "test_nvidia_toolkit",
     "test_nvidia_headers",
+    "test_nvidia_link",
+    "test_nvidia_recording_failures",
+    "test_nvidia_recording_library",
+    "test_nvidia_recording_model",
     "test_nvidia_recording_scale",
+    "test_nvidia_toolkit",
+    "test_nvidia_triton",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.stem in _ONCE:
-            item.add_marker(pytest.mark.once)
+        if item.path.stem in _NEWEST:
+            item.add_marker(pytest.mark.newest)
+        elif item.path.stem in _OLDEST:
+            item.add_marker(pytest.mark.oldest)
 
 
 @pytest.fixture(scope="session")

@@ -126,7 +126,6 @@ def check(recording: Recording, names: Iterable[str], usual: dict[str, int]) -> 
     assert not wrong
 
 
-@pytest.mark.once
 def test_every_call_fails_once(recording: Recording) -> None:
     """Each entry that podium calls gives CUDA_ERROR_UNKNOWN once: the error has that name, and the next use works."""
     calls, usual = undisturbed(recording)

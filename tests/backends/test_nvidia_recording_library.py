@@ -166,7 +166,6 @@ print("passed")
     assert _run(program).endswith("passed\n")
 
 
-@pytest.mark.once
 def test_every_group_of_calls_runs_to_its_end() -> None:
     """What is compared with a real driver (tests/recording/cuda/compare.py) can be asked of the recording one."""
     ended = {group: answers(group, environment(build())) for group in GROUPS}

@@ -20,7 +20,6 @@ __all__ = ["sanitized"]  # a fixture
 EXERCISE = Path(__file__).parent / "nvidia_exercise.py"
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(compiler() is None, reason="there is no C compiler for the recording library"),
     pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda-python is not installed"),
 ]
