@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from report import Report
+from podium._bench.report import Report
 
 __all__ = ["measure_compiling"]
 

@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from report import Report
+from podium._bench.chart import Line, line_chart
+from podium._bench.report import Report
 
 __all__ = ["measure_cores"]
 
@@ -19,8 +20,8 @@ PROGRAM = Path(__file__).parent / "cpu.py"
 KERNELS = ("mandelbrot", "matmul", "triad")
 
 
-def measure_cores(report: Report, options: Sequence[str], plot: Path) -> None:
-    """Measure with 1, 2, ... threads, as many as there are cores; draw it if matplotlib is there."""
+def measure_cores(report: Report, options: Sequence[str]) -> None:
+    """Measure with 1, 2, ... threads, as many as there are cores, and draw it."""
     counts = _counts(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     seconds = {count: _run(count, options) for count in counts}
     rows = []
@@ -31,14 +32,12 @@ def measure_cores(report: Report, options: Sequence[str], plot: Path) -> None:
             rows.append((f"{kernel}, {way}", *cells))
     columns = ("kernel", *(f"{n} thread{'s' * (n > 1)} (ms)" for n in counts))
     report.table("Scaling over cores", columns, rows, {str(count): seconds[count] for count in counts})
-    try:
-        import matplotlib
-    except ImportError:
-        report.note("No plot of it: matplotlib is not installed.")
-        return
-    matplotlib.use("svg")
-    _draw(seconds, plot)
-    report.note(f"The plot is in {plot}.")
+    lines = [Line("as many times as threads", [(count, count) for count in counts], 0, dashed=True)]
+    for colour, kernel in enumerate(KERNELS, 1):
+        for way in ("podium", "OpenMP"):
+            speed = [(n, seconds[1][kernel][way] / seconds[n][kernel][way]) for n in counts]
+            lines.append(Line(f"{kernel}, {way}", speed, colour, dashed=way == "OpenMP"))
+    report.chart(line_chart("Scaling over cores", "threads", "times as fast as with one", lines))
 
 
 def _counts(cores: int) -> list[int]:
@@ -48,24 +47,7 @@ def _counts(cores: int) -> list[int]:
 
 def _run(threads: int, options: Sequence[str]) -> dict[str, dict[str, float]]:
     variables = {**os.environ, "PODIUM_CPU_THREADS": f"{threads}", "OMP_NUM_THREADS": f"{threads}"}
-    command = [sys.executable, str(PROGRAM), "worker", "--kernels", *KERNELS, *options]
+    command = [sys.executable, str(PROGRAM), "--worker", "--kernels", *KERNELS, *options]
     done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, dict[str, float]] = json.loads(done.stdout)
     return found
-
-
-def _draw(seconds: Mapping[int, Mapping[str, Mapping[str, float]]], path: Path) -> None:
-    from matplotlib import pyplot
-
-    counts = list(seconds)
-    figure, axes = pyplot.subplots(figsize=(6, 4))
-    axes.plot(counts, counts, color="lightgrey", label="as many times as fast as threads")
-    for kernel, colour in zip(KERNELS, ("tab:blue", "tab:orange", "tab:green")):
-        for way, style in (("podium", "-o"), ("OpenMP", "--x")):
-            one = seconds[1][kernel][way]
-            speed = [one / seconds[count][kernel][way] for count in counts]
-            axes.plot(counts, speed, style, color=colour, label=f"{kernel}, {way}")
-    axes.set(xlabel="threads", ylabel="times as fast as with one", xticks=counts)
-    axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, bbox_inches="tight")

@@ -6,11 +6,14 @@ import ctypes
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-
-from pairing import Effort, take_turns
-from report import Report
+from typing import Any
 
 import podium
+from podium._bench.comparison import compare
+from podium._bench.level import pinned_level
+from podium._bench.report import Report
+from podium._bench.turns import Effort, take_turns
+from podium._bench.ways import bound
 from podium.backend import HostCompiler, SharedLibrary
 
 import podium_cpu
@@ -20,6 +23,7 @@ __all__ = ["loop_over_entry", "measure_costs", "measure_launch"]
 SOURCES = Path(__file__).parent / "cpu"
 
 LAUNCH_TARGET_US = 3
+ENTRY = "C loop over the kernel's entry"
 
 # What is subtracted from what, and how many times the one does what the other does not.
 BLOCKS, TIMES = 100_000, 1_000
@@ -48,9 +52,35 @@ def measure_launch(report: Report, effort: Effort) -> None:
         figures[f"{block} threads"] = times.figures()
         if block == 32:
             report.target("launch of one block of 32 threads", LAUNCH_TARGET_US, 1e6 * times.median("podium"), "µs")
-    entry = "C loop over the kernel's entry"
-    columns = ("threads", "podium: smallest (µs)", "median (µs)", f"{entry}: smallest (µs)", "median (µs)")
+    columns = ("threads", "podium: smallest (µs)", "median (µs)", f"{ENTRY}: smallest (µs)", "median (µs)")
     report.table("One launch of one block", columns, rows, figures)
+    _measure_arguments(report, effort)
+
+
+def _measure_arguments(report: Report, effort: Effort) -> None:
+    """Measure launches with several kinds of arrays, at both levels."""
+    ours = [podium.asarray([1.0] * 32) for _ in range(3)]
+    sets: dict[str, list[Any]] = {"addresses, as ints": [array.ptr for array in ours], "podium's arrays": ours}
+    try:
+        import numpy
+
+        sets["numpy's arrays"] = [numpy.ones(32, numpy.float32) for _ in range(3)]
+    except ImportError:
+        report.note("No launches with numpy's arrays: it is not installed.")
+    loops, ways, counts = 1000, {}, {}
+    for level, count in (("generated", 100), ("interpreted", 1)):
+        kernel = _kernel("add")
+        with pinned_level(level):
+            kernel.warm_up()
+        if not ways:
+            ways[ENTRY], counts[ENTRY] = partial(loop_over_entry(kernel, 32, *ours, 32), loops), loops
+        for what, arrays in sets.items():
+            kernel[1, 32](*arrays, 32)
+            name = f"{level}: {what}"
+            ways[name], counts[name] = bound(kernel[1, 32], count, *arrays, 32), count
+    times = take_turns(ways, effort, counts)
+    what = "one block of 32 threads, three arrays and an int"
+    compare(report, "One launch on the CPU", times, what=what, reference=(ENTRY, "C loop"), ours=list(ways)[1:])
 
 
 def loop_over_entry(kernel: podium.Kernel, block: int, *arguments: int | podium.Array) -> Callable[[int], float]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -16,17 +14,23 @@ from typing import Any
 from compiling import measure_compiling
 from cores import measure_cores
 from costs import measure_costs, measure_launch
-from pairing import Effort, Times, take_turns
 from peers import OPENMP_FLAGS, OpenMp, Pocl, geometric_mean, ours
-from report import Report
+from program import Program
 from workloads import MEMORY_BOUND, WORKLOADS, Example, Work, size_of
 
 import podium
+from podium._bench.machine import about
+from podium._bench.report import Report
+from podium._bench.turns import Effort, Times, take_turns
 from podium.backend import HostCompiler
 
-HERE = Path(__file__).parent
-
-SECTIONS = ("kernels", "launch", "compile", "costs", "cores")
+PARTS = {
+    "kernels": "kernels beside C++ with OpenMP and beside PoCL",
+    "launch": "one launch of one block",
+    "compile": "a small kernel in a new process, with an empty and a full cache",
+    "costs": "a block among many, a barrier, a shuffle, an atomic addition",
+    "cores": "kernels with 1, 2, ... threads",
+}
 
 MEMORY_TARGET, MATMUL_TARGET, POCL_TARGET = 1.1, 3, 1
 
@@ -34,58 +38,44 @@ PODIUM, OPENMP, POCL = "podium", "OpenMP", "PoCL"
 
 
 def main() -> int:
-    """Measure what is asked for, print tables, write JSON. Exits with 1 if a result was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}; all by default")
-    parser.add_argument("--kernels", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="NAME")
-    parser.add_argument("--quick", action="store_true", help="fewer samples, and smaller arrays")
-    parser.add_argument("--size", choices=("small", "medium", "figures", "short"), help="size of the kernels' work")
-    parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout, for the part compile")
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "cpu.json", help="the JSON file")
-    options = parser.parse_args()
-    unknown = set(options.sections) - {*SECTIONS, "worker"}
-    if unknown:
-        parser.error(f"there is no section {', '.join(sorted(unknown))}")
+    """Measure what is asked for, print tables, write JSON and a picture. Exits with 1 if a result was wrong."""
+    program = Program(__doc__, "cpu", PARTS)
+    add = program.parser.add_argument
+    add("--kernels", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="NAME", help="of the part kernels")
+    add("--size", choices=("small", "medium", "figures", "short"), help="size of the kernels' work")
+    add("--against", type=Path, metavar="FOLDER", help="another checkout, for the part compile")
+    add("--worker", action="store_true", help=argparse.SUPPRESS)  # a process of the part cores
+    options = program.parse()
     effort = Effort(rounds=5, sample_s=0.01) if options.quick else Effort(rounds=21, sample_s=0.05)
     size = options.size or ("medium" if options.quick else "figures")
     os.environ.update(PODIUM_BACKEND="cpu", PODIUM_LAUNCHER="generated")
+    short = ["--size", "small" if size == "small" else "short", *["--quick"] * options.quick]
+    right = True
+
+    def kernels(report: Report) -> None:
+        nonlocal right
+        right = measure_kernels(report, options.kernels, size, effort)
+
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("POCL_CACHE_DIR", folder)
-        if options.sections == ["worker"]:
+        if options.worker:
             effort = Effort(rounds=20 if options.quick else 200, sample_s=0.005)
             print(json.dumps({name: _seconds(name, size, effort) for name in options.kernels}))
             return 0
-        os.environ["PODIUM_CACHE_DIR"] = folder
-        report = Report(_about())
-        right = True
-        short = ["--size", "small" if size == "small" else "short", *["--quick"] * options.quick]
-        measure: dict[str, Callable[[], object]] = {
-            "launch": lambda: measure_launch(report, effort),
-            "compile": lambda: measure_compiling(report, 2 if options.quick else 15, options.against),
-            "costs": lambda: measure_costs(report, effort),
-            "cores": lambda: measure_cores(report, short, options.output.with_suffix(".svg")),
+        measure: dict[str, Callable[[Report], object]] = {
+            "kernels": kernels,
+            "launch": lambda report: measure_launch(report, effort),
+            "compile": lambda report: measure_compiling(report, 2 if options.quick else 15, options.against),
+            "costs": lambda report: measure_costs(report, effort),
+            "cores": lambda report: measure_cores(report, short),
         }
-        for section in SECTIONS:
-            if options.sections and section not in options.sections:
-                continue
-            if section == "kernels":
-                right = measure_kernels(report, options.kernels, size, effort)
-            else:
-                measure[section]()
-        report.end(options.output)
+        program.run(options, _about, measure)
     return 0 if right else 1
 
 
 def _about() -> dict[str, object]:
-    return {
-        "date": datetime.date.today().isoformat(),
-        "python": platform.python_version(),
-        "processor": podium.driver.get("cpu").devices()[0].name,
-        "cores": os.cpu_count(),
-        "compiler": HostCompiler.find("c++").version,
-        "OpenMP": " ".join(OPENMP_FLAGS),
-        "podium": podium.__version__,
-    }
+    compilers = {"compiler": HostCompiler.find("c++").version, "OpenMP": " ".join(OPENMP_FLAGS)}
+    return {**about(podium.driver.get("cpu")), **compilers}
 
 
 def measure_kernels(report: Report, names: Sequence[str], size: str, effort: Effort) -> bool:

@@ -11,7 +11,7 @@ import tempfile
 import time
 from typing import Any
 
-from report import Report
+from podium._bench.report import Report
 
 __all__ = ["measure"]
 

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import os
-import platform
 import statistics
 import sys
-import tempfile
+import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import first_launch
+import first_peers
 from driver_loop import DriverLoop
-from launch_peers import PEERS, Arguments
-from pairing import Effort, Times, take_turns
-from report import Report
+from launch_peers import Arguments, measurable_peers
+from program import Program
 
 import podium
+from podium._bench.chart import Line, line_chart
+from podium._bench.comparison import compare
+from podium._bench.level import pinned_level
+from podium._bench.machine import about
+from podium._bench.report import Report
+from podium._bench.turns import Effort, Times, take_turns
+from podium._bench.ways import bound, repeated, subscripted
 
-HERE = Path(__file__).parent
-SOURCES = HERE / "gpu"
-SECTIONS = ("launch", "arrays", "growth", "threads", "first")
+SOURCES = Path(__file__).parent / "gpu"
+PARTS = {
+    "launch": "one launch, in every way that podium has, beside the loop in C and beside peers",
+    "arrays": "launches with the arrays of other libraries",
+    "growth": "0 to 256 ints and tensors",
+    "threads": "1 to 8 threads, a stream for each",
+    "first": "first launches in new processes, import, and the choice of the driver",
+    "peers": "import and first launches of peers in new processes",
+}
 
 LAUNCHES = 50
 """Launches in one sample: few enough that the driver's queue never fills."""
 
 BLOCK = 32
+COUNTS = (0, 1, 4, 16, 58, 256)
+THREADS = (1, 2, 4, 8)
 LOOP = "C loop over cuLaunchKernel"
 SUBSCRIPT, BOUND, RUN = "podium kernel[grid, block](...)", "podium bound launch", "podium kernel.run(...)"
 INTERPRETED = "podium, interpreted level, bound launch"
@@ -35,82 +48,39 @@ TARGETS = {SUBSCRIPT: 1.10, BOUND: 1.08}
 
 
 def main() -> int:
-    """Measure what is asked for, print tables, write JSON and a plot."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", metavar="section", help=f"of {', '.join(SECTIONS)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="fewer samples")
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "gpu.json", help="the JSON file")
-    options = parser.parse_args()
-    unknown = set(options.sections) - set(SECTIONS)
-    if unknown:
-        parser.error(f"there is no section {', '.join(sorted(unknown))}")
+    """Measure what is asked for, print tables, write JSON and a picture."""
+    program = Program(__doc__, "gpu", PARTS)
+    options = program.parse()
     os.environ["PODIUM_BACKEND"] = "nvidia"
     effort = Effort(rounds=40 if options.quick else 400, sample_s=0, most_s=120)
-    measure: dict[str, Callable[[Report, Effort], None]] = {
-        "launch": lambda report, effort: measure_launch(report, effort, options.output.with_suffix(".svg")),
-        "arrays": measure_arrays,
-        "growth": measure_growth,
-        "threads": measure_threads,
-        "first": lambda report, effort: first_launch.measure(report, 3 if options.quick else 9),
+    measure: dict[str, Callable[[Report], object]] = {
+        "launch": lambda report: measure_launch(report, effort),
+        "arrays": lambda report: measure_arrays(report, effort),
+        "growth": lambda report: measure_growth(report, effort),
+        "threads": lambda report: measure_threads(report, effort),
+        "first": lambda report: first_launch.measure(report, 3 if options.quick else 9),
+        "peers": lambda report: first_peers.measure(report, 1 if options.quick else 5),
     }
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["PODIUM_CACHE_DIR"] = folder
-        report = Report(_about())
-        for section in SECTIONS:
-            if not options.sections or section in options.sections:
-                measure[section](report, effort)
-        report.end(options.output)
+    program.run(options, lambda: about(podium.driver.get("nvidia")), measure)
     return 0
-
-
-def _about() -> dict[str, object]:
-    driver = podium.driver.get("nvidia")
-    return {
-        "date": datetime.date.today().isoformat(),
-        "python": platform.python_version(),
-        "device": driver.devices()[0].name,
-        **driver.versions(),
-        "cores": os.cpu_count(),
-        "podium": podium.__version__,
-    }
 
 
 def add_kernel(level: str = "generated") -> podium.Kernel:
     """Declare the kernel with its launcher pinned to a level, and make it ready."""
-    os.environ["PODIUM_LAUNCHER"] = level
-    kernel = podium.kernel(SOURCES / "kernels.cu", "add")
-    kernel.warm_up()
+    return ready(podium.kernel(SOURCES / "kernels.cu", "add"), level)
+
+
+def ready(kernel: podium.Kernel, level: str = "generated") -> podium.Kernel:
+    """Pin a kernel's launcher to a level, and make the kernel ready."""
+    with pinned_level(level):
+        kernel.warm_up()
     return kernel
 
 
-def repeated(launch: Callable[..., object], *arguments: object) -> Callable[[], None]:
-    """Make a function that launches `LAUNCHES` times."""
-
-    def way() -> None:
-        for _ in range(LAUNCHES):
-            launch(*arguments)
-
-    return way
-
-
-def bound(launch: Callable[..., object], a: object, b: object, c: object, n: int) -> Callable[[], None]:
-    """Make a function that launches as users write it, with the configuration kept."""
-
-    def way() -> None:
-        for _ in range(LAUNCHES):
-            launch(a, b, c, n)
-
-    return way
-
-
-def subscripted(kernel: podium.Kernel, a: object, b: object, c: object, n: int) -> Callable[[], None]:
-    """Make a function that launches as users write it, the configuration said each time."""
-
-    def way() -> None:
-        for _ in range(LAUNCHES):
-            kernel[1, BLOCK](a, b, c, n)
-
-    return way
+def bind(kernel: podium.Kernel, *arguments: object) -> Callable[..., None]:
+    """Give the launch of one block that a program keeps which has launched the kernel before."""
+    kernel[1, BLOCK](*arguments)
+    return kernel[1, BLOCK]
 
 
 def in_turn(ways: Mapping[str, Callable[[], object]], effort: Effort) -> Times:
@@ -118,116 +88,77 @@ def in_turn(ways: Mapping[str, Callable[[], object]], effort: Effort) -> Times:
     return take_turns(ways, effort, dict.fromkeys(ways, LAUNCHES), podium.synchronize)
 
 
-def measure_launch(report: Report, effort: Effort, plot: Path) -> None:
+def measure_launch(report: Report, effort: Effort) -> None:
     """Measure one launch with three tensors of torch and an int, on its current stream, all checks on."""
     arguments = Arguments.of_torch()
     tensors, n = arguments.tensors, arguments.n
     kernel, interpreted = add_kernel(), add_kernel("interpreted")
     loop = DriverLoop(kernel, arguments.addresses, n, arguments.stream, BLOCK)
     run, function = kernel.run, kernel.function
-    ways: dict[str, Callable[[], object]] = {
-        LOOP: lambda: loop(LAUNCHES),
-        SUBSCRIPT: subscripted(kernel, *tensors, n),
-        BOUND: bound(kernel[1, BLOCK], *tensors, n),
-        RUN: repeated(run, 1, 1, 1, arguments.stream, function, *tensors, n),
-        INTERPRETED: bound(interpreted[1, BLOCK], *tensors, n),
+    ours: dict[str, Callable[[], object]] = {
+        SUBSCRIPT: subscripted(kernel, 1, BLOCK, LAUNCHES, *tensors, n),
+        BOUND: bound(bind(kernel, *tensors, n), LAUNCHES, *tensors, n),
+        RUN: repeated(run, LAUNCHES, 1, 1, 1, arguments.stream, function, *tensors, n),
+        INTERPRETED: bound(interpreted[1, BLOCK], LAUNCHES, *tensors, n),
     }
-    missing = []
-    for name, make in PEERS.items():
-        try:
-            launches = make(SOURCES, arguments, BLOCK)
-            for launch in launches.values():
-                launch()
-        except (ImportError, AttributeError) as error:  # not there, or for another version of numpy
-            missing.append(f"{name} ({error})")
-        else:
-            ways |= {what: repeated(launch) for what, launch in launches.items()}
+    peers, missing = measurable_peers(SOURCES, arguments, BLOCK)
+    ways: dict[str, Callable[[], object]] = {LOOP: lambda: loop(LAUNCHES), **ours}
+    ways |= {name: repeated(launch, LAUNCHES) for name, launch in peers.items()}
     times = in_turn(ways, effort)
-    rows = []
-    for way in ways:
-        ratio = times.ratio(way, LOOP)
-        beside = 1e6 * statistics.median(a - b for a, b in zip(times.samples[way], times.samples[LOOP]))
-        rows.append(
-            (way, f"{1e6 * times.median(way):.2f}", f"{1e6 * times.least(way):.2f}", str(ratio), f"{beside:.2f}")
-        )
-        if way in TARGETS:
-            report.target(f"{way} / {LOOP}", TARGETS[way], ratio.median, "times")
-    columns = ("one launch, three tensors and an int", "median (µs)", "smallest (µs)", "C loop = 1", "beside it (µs)")
-    report.table("One launch", columns, rows, times.figures())
-    if missing:
-        report.note(f"Not there, so not measured: {'; '.join(missing)}.")
-    _plot(plot, {way: 1e6 * times.median(way) for way in ways})
-
-
-def _plot(path: Path, microseconds: Mapping[str, float]) -> None:
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        return
-    figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(microseconds) + 1))
-    names = list(microseconds)[::-1]
-    colors = ["tab:orange" if name.startswith("podium") else "tab:gray" for name in names]
-    axes.barh(names, [microseconds[name] for name in names], color=colors)
-    axes.axvline(microseconds[LOOP], color="black", linewidth=0.8)
-    axes.set_xlabel("µs for one launch (median)")
-    axes.set_xscale("log")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    what = "three tensors and an int"
+    compare(report, "One launch", times, what=what, reference=(LOOP, "C loop"), ours=ours, missing=missing)
+    for way, limit in TARGETS.items():
+        report.target(f"{way} / {LOOP}", limit, times.ratio(way, LOOP).median, "times")
 
 
 def measure_arrays(report: Report, effort: Effort) -> None:
     """Measure bound launches with the arrays of other libraries, beside those with torch's."""
     arguments = Arguments.of_torch()
-    kernel = add_kernel()
-    ways = {"torch": bound(kernel[1, BLOCK], *arguments.tensors, arguments.n)}
-    a, b, c = arguments.addresses
-    ways["addresses, as ints"] = bound(kernel[1, BLOCK], a, b, c, arguments.n)
-    for name, arrays in arguments.of_libraries().items():
-        ways[name] = bound(kernel[1, BLOCK], *arrays, arguments.n)
-    times = in_turn(ways, effort)
-    rows = [
-        (way, f"{1e6 * times.median(way):.2f}", f"{1e9 * (times.median(way) - times.median('torch')):.0f}")
-        for way in ways
-    ]
-    report.table("Arrays of other libraries", ("arrays", "median (µs)", "beyond torch (ns)"), rows, times.figures())
+    kernel, n = add_kernel(), arguments.n
+    launch = bind(kernel, *arguments.tensors, n)
+    sets = {"torch": arguments.tensors, "addresses, as ints": arguments.addresses, **arguments.of_libraries()}
+    times = in_turn({name: bound(launch, LAUNCHES, *arrays, n) for name, arrays in sets.items()}, effort)
+    what = "a bound launch with arrays of"
+    compare(report, "Arrays of other libraries", times, what=what, reference=("torch", "torch"), ours=("podium",))
 
 
 def measure_growth(report: Report, effort: Effort) -> None:
     """Measure how launches grow with the number of their arguments, beside the loop in C with as many."""
     arguments = Arguments.of_torch()
-    os.environ["PODIUM_LAUNCHER"] = "generated"
     rows, figures = [], {}
+    lines: dict[str, list[tuple[float, float]]] = {}
     for kind, value, type in (("ints", 7, "int"), ("tensors", arguments.tensors[0], "float*")):
-        for count in (0, 1, 4, 16, 58, 256):
+        for count in COUNTS:
             parameters = ", ".join(f"{type} x{index}" for index in range(count))
-            kernel = podium.kernel(f'extern "C" __global__ void take({parameters}) {{}}')
-            kernel.warm_up()
+            kernel = ready(podium.kernel(f'extern "C" __global__ void take({parameters}) {{}}'))
             values = (value,) * count
             addresses = tuple(7 if kind == "ints" else arguments.addresses[0] for _ in range(count))
             loop = DriverLoop(kernel, addresses, None, arguments.stream, BLOCK)
             ways: dict[str, Callable[[], object]] = {
                 LOOP: lambda loop=loop: loop(LAUNCHES),  # type: ignore[misc]
-                BOUND: repeated(kernel[1, BLOCK], *values),
+                BOUND: repeated(bind(kernel, *values), LAUNCHES, *values),
             }
             times = in_turn(ways, Effort(max(20, effort.rounds // 4), 0, effort.most_s))
-            ours, theirs = times.median(BOUND), times.median(LOOP)
-            rows.append((f"{count} {kind}", f"{1e6 * ours:.2f}", f"{1e6 * theirs:.2f}", f"{1e9 * (ours - theirs):.0f}"))
+            ours, theirs, beside = times.median(BOUND), times.median(LOOP), times.beside(BOUND, LOOP)
+            rows.append((f"{count} {kind}", f"{1e6 * ours:.2f}", f"{1e6 * theirs:.2f}", f"{1e9 * beside:.0f}"))
             figures[rows[-1][0]] = times.figures()
+            lines.setdefault(f"{kind}, podium", []).append((count, 1e6 * ours))
+            lines.setdefault(f"{kind}, C loop", []).append((count, 1e6 * theirs))
     columns = ("arguments", "podium (µs)", "C loop (µs)", "beside it (ns)")
     report.table("Growth with arguments", columns, rows, figures)
+    drawn = [Line(name, line, at // 2, dashed=at % 2 == 1) for at, (name, line) in enumerate(lines.items())]
+    report.chart(line_chart("Growth with arguments", "arguments", "µs for one launch, medians", drawn))
 
 
 def measure_threads(report: Report, effort: Effort) -> None:
     """Measure launches from several threads, a stream for each, beside the loop in C in as many threads."""
-    import threading
-    import time
-
     arguments = Arguments.of_torch()
     kernel = add_kernel()
     (a, b, c), n = arguments.tensors, arguments.n
+    bind(kernel, a, b, c, n)
     launches = 40 * LAUNCHES
     rows, figures = [], {}
-    for count in (1, 2, 4, 8):
+    for count in THREADS:
         streams = [podium.Stream() for _ in range(count)]
         loop = DriverLoop(kernel, arguments.addresses, arguments.n, arguments.stream, BLOCK)
         ours, theirs = [], []
@@ -254,9 +185,14 @@ def measure_threads(report: Report, effort: Effort) -> None:
             ours.append((time.perf_counter() - start) / launches / count)
         mine, its = statistics.median(ours), statistics.median(theirs)
         rows.append((f"{count}", f"{1e6 * mine:.2f}", f"{1e6 * its:.2f}", f"{mine / its:.2f}"))
-        figures[f"{count} threads"] = {"podium_s": ours, "loop_s": theirs}
+        figures[f"{count} threads"] = Times({"podium": ours, LOOP: theirs}).figures()
     columns = ("threads", "podium (µs per launch)", "C loop (µs per launch)", "ratio")
     report.table("Threads, a stream for each", columns, rows, figures)
+    drawn = [
+        Line(name, [(count, 1e6 * figures[f"{count} threads"][name]["median_s"]) for count in THREADS], colour)
+        for colour, name in enumerate(("podium", LOOP))
+    ]
+    report.chart(line_chart("Threads, a stream for each", "threads", "µs for each launch, medians", drawn))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 import podium
 
-__all__ = ["PEERS", "Arguments"]
+__all__ = ["PEERS", "Arguments", "is_installed", "measurable_peers", "reason_of"]
 
 Launches = Mapping[str, Callable[[], object]]
 
@@ -190,11 +191,52 @@ def numba(sources: Path, arguments: Arguments, block: int) -> Launches:
     return {"numba-cuda, bound": lambda: bound(*arrays, n)}
 
 
-PEERS: Mapping[str, Callable[[Path, Arguments, int], Launches]] = {
-    "cuda.bindings": cuda_bindings,
-    "cuda.core": cuda_core,
-    "CuPy": cupy,
-    "Triton": triton,
-    "torch": torch,
-    "numba-cuda": numba,
+@dataclass(frozen=True)
+class Peer:
+    """A library, the module to import of it, and how to make its launches."""
+
+    module: str
+    launches: Callable[[Path, Arguments, int], Launches]
+
+
+PEERS: Mapping[str, Peer] = {
+    "cuda.bindings": Peer("cuda.bindings.driver", cuda_bindings),
+    "cuda.core": Peer("cuda.core", cuda_core),
+    "CuPy": Peer("cupy", cupy),
+    "Triton": Peer("triton", triton),
+    "torch": Peer("torch", torch),
+    "numba-cuda": Peer("numba.cuda", numba),
 }
+
+
+def is_installed(module: str) -> bool:
+    """Tell whether a module can be found; it is not imported, but the packages around it are."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+def measurable_peers(sources: Path, arguments: Arguments, block: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the launches of all peers by name, and for each peer without any, why."""
+    found: dict[str, Callable[[], object]] = {}
+    missing: dict[str, str] = {}
+    for name, peer in PEERS.items():
+        if not is_installed(peer.module):
+            missing[name] = "not installed"
+            continue
+        try:
+            launches = peer.launches(sources, arguments, block)
+            for launch in launches.values():
+                launch()
+        except Exception as error:  # whatever keeps one peer away must not keep the others away
+            missing[name] = reason_of(error)
+        else:
+            found |= launches
+    return found, missing
+
+
+def reason_of(error: BaseException) -> str:
+    """Say in one line why a peer could not be measured."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"failed: {type(error).__name__}: {lines[-1][:160]}"

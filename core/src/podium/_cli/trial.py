@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from podium._bench.level import pinned_level
 from podium.errors import ToolchainError
 
 if TYPE_CHECKING:
@@ -42,7 +40,7 @@ def try_device(driver: Driver, device: int, level: str) -> Trial:
     """Launch the kernel on a device, at one launcher level; a failure is an outcome and no error."""
     from podium._cli.backend_report import ask
 
-    with _pinned(level):
+    with pinned_level(level):
         answer = ask("it", lambda: _launch(driver, device, level), "the backend or of podium")
     if answer.error is not None:
         return Trial(driver.name, device, level, "failed", reason=answer.error)
@@ -73,16 +71,3 @@ def _launch(driver: Driver, device: int, level: str) -> Trial:
         else:
             return Trial(driver.name, device, level, "passed", seconds)
         return Trial(driver.name, device, level, "failed", seconds, reason)
-
-
-@contextmanager
-def _pinned(level: str) -> Iterator[None]:
-    before = os.environ.get("PODIUM_LAUNCHER")
-    os.environ["PODIUM_LAUNCHER"] = level
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PODIUM_LAUNCHER"]
-        else:
-            os.environ["PODIUM_LAUNCHER"] = before

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Effort", "Ratio", "Times", "take_turns"]
+__all__ = ["Effort", "Ratio", "Times", "figures_of", "quartiles", "take_turns"]
 
 Way = Callable[[], object]
 
@@ -53,28 +53,51 @@ class Times:
         """Give the fastest sample of a way, in seconds per call."""
         return min(self.samples[way])
 
+    def quartiles(self, way: str) -> tuple[float, float]:
+        """Give the lower and the upper quartile of a way, in seconds per call."""
+        lower, _, upper = quartiles(self.samples[way])
+        return lower, upper
+
     def ratio(self, way: str, other: str) -> Ratio:
         """Compare two ways, each round for itself."""
-        ratios = [a / b for a, b in zip(self.samples[way], self.samples[other])]
-        lower, median, upper = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+        lower, median, upper = quartiles([a / b for a, b in zip(self.samples[way], self.samples[other])])
         return Ratio(median, lower, upper, self.least(way) / self.least(other))
+
+    def beside(self, way: str, other: str) -> float:
+        """Give the seconds that a way takes more than another: the median of rounds."""
+        return statistics.median(a - b for a, b in zip(self.samples[way], self.samples[other]))
 
     def figures(self) -> dict[str, Any]:
         """Give what is kept in a file."""
-        return {
-            way: {"median_s": self.median(way), "min_s": self.least(way), "samples": len(samples)}
-            for way, samples in self.samples.items()
-        }
+        return {way: figures_of(samples) for way, samples in self.samples.items()}
+
+
+def quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
+    """Give the lower quartile, the median and the upper quartile of samples, also of a single one."""
+    if len(samples) < 2:
+        return samples[0], samples[0], samples[0]
+    lower, median, upper = statistics.quantiles(samples, n=4, method="inclusive")
+    return lower, median, upper
+
+
+def figures_of(samples: Sequence[float]) -> dict[str, Any]:
+    """Give what is kept in a file of samples in seconds."""
+    lower, median, upper = quartiles(samples)
+    return {"median_s": median, "lower_s": lower, "upper_s": upper, "min_s": min(samples), "samples": len(samples)}
 
 
 def take_turns(
-    ways: Mapping[str, Way], effort: Effort, loops: Mapping[str, int] | None = None, settle: Way | None = None
+    ways: Mapping[str, Way],
+    effort: Effort,
+    loops: Mapping[str, int] | None = None,
+    settle: Way | None = None,
+    between: Way | None = None,
 ) -> Times:
     """Time each way once a round, each round beginning with another.
 
     Before each sample the way is called once untimed, so that none begins with what another left in the caches, or
     with threads of another that have not gone to sleep. `loops` says how often a way does its work in one call, if
-    more than once. `settle` is called before each sample, such as to wait for a device.
+    more than once. `settle` is called before each sample, such as to wait for a device, `between` after each round.
     """
     calls = {name: _calls_in(way, effort.sample_s) for name, way in ways.items()}
     samples: dict[str, list[float]] = {name: [] for name in ways}
@@ -86,6 +109,8 @@ def take_turns(
         first = turn % len(names)
         for name in names[first:] + names[:first]:
             samples[name].append(_sample(ways[name], calls[name], settle))
+        if between is not None:
+            between()
     for name, count in (loops or {}).items():
         samples[name] = [seconds / count for seconds in samples[name]]
     return Times(samples)

@@ -1,0 +1,62 @@
+"""Ways of the same launch beside each other: as a table, as figures, and as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from podium._bench.chart import Bar, bar_chart
+from podium._bench.report import Report
+from podium._bench.turns import Times
+
+__all__ = ["compare"]
+
+_UNITS = {"ns": (1e9, 0), "µs": (1e6, 2), "ms": (1e3, 2)}
+
+
+def compare(
+    report: Report,
+    title: str,
+    times: Times,
+    *,
+    what: str,
+    unit: str = "µs",
+    reference: tuple[str, str] | None = None,
+    ours: Collection[str] = (),
+    missing: Mapping[str, str] | None = None,
+) -> None:
+    """Show the times of ways that took turns, and draw them; those that could not be measured have a row with why.
+
+    `reference` is the way that the others are compared with, and a short name for it. `ours` are drawn in a colour of
+    their own.
+    """
+    missing = missing or {}
+    scale, digits = _UNITS[unit]
+    names = list(times.samples)
+    columns = [what, f"median ({unit})", f"quartiles ({unit})", f"smallest ({unit})"]
+    if reference is not None:
+        columns += [f"{reference[1]} = 1", f"beside it ({unit})"]
+
+    def number(seconds: float) -> str:
+        return f"{scale * seconds:.{digits}f}"
+
+    rows = []
+    for name in names:
+        lower, upper = times.quartiles(name)
+        row = [name, number(times.median(name)), f"{number(lower)} to {number(upper)}", number(times.least(name))]
+        if reference is not None:
+            row += [str(times.ratio(name, reference[0])), number(times.beside(name, reference[0]))]
+        rows.append(row)
+    rows += [[name, reason, *[""] * (len(columns) - 2)] for name, reason in missing.items()]
+    report.table(title, columns, rows, _figures(times, missing))
+    bars = []
+    for name in names:
+        lower, upper = times.quartiles(name)
+        bars.append(Bar(name, scale * times.median(name), scale * lower, scale * upper, name in ours))
+    if bars:
+        at = scale * times.median(reference[0]) if reference is not None else None
+        report.chart(bar_chart(f"{title}: {what}", f"{unit}, medians with quartiles", bars, reference=at))
+
+
+def _figures(times: Times, missing: Mapping[str, str]) -> dict[str, Any]:
+    return {**times.figures(), **{name: {"reason": reason} for name, reason in missing.items()}}
