@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,7 +60,7 @@ class Loading(Subject):
 
     @pytest.mark.needs("compiles", "executes")
     @pytest.mark.parametrize("damage", ["b''", "data[: len(data) // 2]", "bytes(len(data))"])
-    def test_damaged_code_is_refused(self, driver: Driver, tmp_path: Path, damage: str) -> None:
+    def test_damaged_code_is_refused(self, driver: Driver, damage: str) -> None:
         """Code that is empty, cut in half or overwritten is a LoadError, never a crash.
 
         Rows LIF-05.
@@ -77,8 +76,7 @@ class Loading(Subject):
             except podium.errors.LoadError:
                 print("refused")
             child.launch_add(executes)
-            """,
-            cache=tmp_path,
+            """
         )
         assert process.returncode == 0, bad(process)
         assert process.stdout.strip() == "refused", bad(process)

@@ -41,42 +41,40 @@ print(status)
 class Processes(Subject):
     """What becomes of a driver in other processes."""
 
-    def test_detecting_and_then_forking(self, driver: Driver, tmp_path: Path) -> None:
+    def test_detecting_and_then_forking(self, driver: Driver) -> None:
         """A child that was forked after the backend was chosen, but not used, launches.
 
         Rows ACT-05.
         """
-        status = self._fork(tmp_path, "podium.driver.resolve()", "child.launch_add(executes, kernel)")
+        status = self._fork("podium.driver.resolve()", "child.launch_add(executes, kernel)")
         assert status == 0
 
-    def test_launching_in_a_forked_child(self, driver: Driver, tmp_path: Path) -> None:
+    def test_launching_in_a_forked_child(self, driver: Driver) -> None:
         """After a launch in the parent, a child launches rightly or gets ForkedProcessError, and never hangs.
 
         Rows ACT-06.
         """
         for inside in ("child.launch_add(executes, kernel)", "child.launch_add(executes)"):
-            status = self._fork(tmp_path, "child.launch_add(executes, kernel)", inside)
+            status = self._fork("child.launch_add(executes, kernel)", inside)
             assert status == (0 if self.driver_class.fork_safe else 2), f"the child ended with {status}"
 
-    def test_forking_with_kernels_that_are_never_used(self, driver: Driver, tmp_path: Path) -> None:
+    def test_forking_with_kernels_that_are_never_used(self, driver: Driver) -> None:
         """A child that launches nothing ends well, though it drops the kernels and arrays of its parent.
 
         Rows ACT-06, LIF-02.
         """
         status = self._fork(
-            tmp_path,
             "x = podium.asarray([1, 2, 3]); child.launch_add(executes, kernel)",
             "import gc; del x, kernel; gc.collect()",
         )
         assert status == 0
 
-    def test_compiling_in_a_forked_child(self, driver: Driver, tmp_path: Path) -> None:
+    def test_compiling_in_a_forked_child(self, driver: Driver) -> None:
         """Compiling for a target that was given works in a forked child.
 
         Rows ACT-06, ACT-11.
         """
         status = self._fork(
-            tmp_path,
             "child.launch_add(executes, kernel)\ntarget = podium.driver.active.default_target()",
             "child.add_kernel().compile(target)",
         )
@@ -103,12 +101,12 @@ class Processes(Subject):
             process = subprocess.CompletedProcess(worker.args, worker.returncode, stdout, stderr)
             assert worker.returncode == 0, bad(process)
 
-    def _fork(self, cache: Path, before: str, inside: str, after: str = "child.launch_add(executes, kernel)") -> int:
+    def _fork(self, before: str, inside: str, after: str = "child.launch_add(executes, kernel)") -> int:
         """Run code before a fork, in the child, and in the parent afterwards; return the status of the child."""
         if not hasattr(os, "fork"):
             pytest.skip("this system does not fork")
         if "del" in inside:
             after = "child.launch_add(executes)"
-        process = self.python(_FORK.format(before=before, inside=inside, after=after), cache=cache)
+        process = self.python(_FORK.format(before=before, inside=inside, after=after))
         assert process.returncode == 0, bad(process)
         return int(process.stdout.split()[-1])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import podium
@@ -39,9 +37,9 @@ class Selection(Subject):
         monkeypatch.setenv("PODIUM_BACKEND", self.driver_class.name)
         assert podium.driver.resolve() is driver
 
-    def test_the_variable_chooses_it_in_a_new_process(self, driver: Driver, tmp_path: Path) -> None:
+    def test_the_variable_chooses_it_in_a_new_process(self, driver: Driver) -> None:
         """PODIUM_BACKEND is enough for a launch, and nothing else need be said."""
-        process = self.python("child.launch_add(executes)\nprint(podium.driver.active.name)", cache=tmp_path)
+        process = self.python("child.launch_add(executes)\nprint(podium.driver.active.name)")
         assert process.returncode == 0, bad(process)
         assert process.stdout.strip() == self.driver_class.name
 

@@ -30,6 +30,9 @@ __all__ = ["TIMEOUT", "Level", "Subject", "bad"]
 TIMEOUT = 240
 """Seconds after which a process counts as hanging. A loaded machine must never come near it."""
 
+# What is in the cache for all kernels alike, such as a backend's runtime and the part that launchers have in common.
+_COMMON_ENTRIES = "v*/*/built-*"
+
 
 def bad(process: subprocess.CompletedProcess[str]) -> str:
     """Describe a process that did not end well, for the message of an assertion."""
@@ -38,7 +41,10 @@ def bad(process: subprocess.CompletedProcess[str]) -> str:
 
 @dataclass(frozen=True)
 class Level:
-    """A launcher level, and whether the disk cache is empty ("cold") or holds all that the test needs ("warm")."""
+    """A launcher level, and whether the disk cache holds all that the test needs ("warm") or nothing of it ("cold").
+
+    What is the same for all kernels is there after the first test, unless `empty` is called.
+    """
 
     name: str
     temperature: str
@@ -47,6 +53,12 @@ class Level:
     def check(self, kernel: podium.Kernel) -> None:
         """Assert that a kernel that was launched is on this level."""
         assert kernel.level == self.name, f"the launch was {kernel.level}, not {self.name}"
+
+    def empty(self) -> None:
+        """Have nothing at all in the cache, if it is cold."""
+        if self.temperature == "cold":
+            shutil.rmtree(self.cache, ignore_errors=True)
+            _forget()
 
 
 class Subject:
@@ -72,11 +84,18 @@ class Subject:
     # ---- fixtures ----
 
     @pytest.fixture(autouse=True)
-    def registered(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-        """Make the backend known to podium, if no distribution does, in an environment that sets nothing."""
+    def registered(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[None]:
+        """Make the backend known to podium, if no distribution does, in an environment that sets nothing.
+
+        The disk cache is the test's own, with what the tests before have left that is the same for all kernels.
+        """
         for variable in [name for name in os.environ if name.startswith("PODIUM_")]:
             monkeypatch.delenv(variable)
-        monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
+        cache, common = tmp_path / "cache", _common(tmp_path_factory)
+        monkeypatch.setenv("PODIUM_CACHE_DIR", str(cache))
+        _copy_common(common, cache)
         _forget()
         name = self.driver_class.name
         by_hand = not self.installed
@@ -89,6 +108,7 @@ class Subject:
         if by_hand:
             podium.driver.unregister(name)
         _forget()
+        _copy_common(cache, common)
 
     @property
     def installed(self) -> bool:
@@ -139,28 +159,32 @@ class Subject:
         registered: None,
         monkeypatch: pytest.MonkeyPatch,
         tmp_path_factory: pytest.TempPathFactory,
-    ) -> Level:
+    ) -> Iterator[Level]:
         """Each launcher level, cold and warm: the warm run has the disk cache of the cold one, and new memory."""
         name, _, temperature = request.param.partition("-")
         if name == "generated":
             _require_host_compiler()
         shared_id = request.node.nodeid.replace(request.param, name)
         folder = tmp_path_factory.getbasetemp() / "podium" / hashlib.sha256(shared_id.encode()).hexdigest()[:16]
+        common = _common(tmp_path_factory)
         if temperature == "cold":
             shutil.rmtree(folder, ignore_errors=True)
+            _copy_common(common, folder)
         monkeypatch.setenv("PODIUM_LAUNCHER", name)
         monkeypatch.setenv("PODIUM_CACHE_DIR", str(folder))
         _forget()
-        return Level(name, temperature, folder)
+        yield Level(name, temperature, folder)
+        _copy_common(folder, common)
 
     # ---- processes ----
 
     def python(
-        self, code: str, *, cache: Path, level: str = "interpreted", **environment: str
+        self, code: str, *, cache: Path | None = None, level: str = "interpreted", **environment: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a program in a process of its own, where `driver_class` and `podium` are names already.
 
-        It sees this process's import path. A process that does not end fails the test, it does not hang it.
+        It sees this process's import path, and its disk cache unless it is given another. A process that does not end
+        fails the test, it does not hang it.
         """
         command, variables = self.command(code, cache=cache, level=level, **environment)
         try:
@@ -169,7 +193,7 @@ class Subject:
             pytest.fail(f"the process hangs: {error.stdout!r} {error.stderr!r}")
 
     def command(
-        self, code: str, *, cache: Path, level: str = "interpreted", **environment: str
+        self, code: str, *, cache: Path | None = None, level: str = "interpreted", **environment: str
     ) -> tuple[list[str], dict[str, str]]:
         """Return the command and the environment of such a process."""
         owner = self.driver_class
@@ -183,7 +207,7 @@ class Subject:
         variables = {name: value for name, value in os.environ.items() if not name.startswith("PODIUM_")}
         variables |= {
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "PODIUM_CACHE_DIR": str(cache),
+            "PODIUM_CACHE_DIR": os.environ["PODIUM_CACHE_DIR"] if cache is None else str(cache),
             "PODIUM_LAUNCHER": level,
             "PODIUM_BACKEND": owner.name,
             **environment,
@@ -211,6 +235,20 @@ def _forget() -> None:
     """Forget what this process keeps in memory of the disk cache."""
     reset_cache()
     _generated._builds.clear()
+
+
+def _common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.getbasetemp() / "podium-common"
+
+
+def _copy_common(source: Path, folder: Path) -> None:
+    """Copy the cache entries that are the same for all kernels: each costs more to compile than a test's kernel."""
+    for entry in source.glob(_COMMON_ENTRIES):
+        copy = folder / entry.relative_to(source)
+        if not copy.exists():
+            for made in (folder.parent, folder, copy.parent.parent, copy.parent):
+                made.mkdir(mode=0o700, exist_ok=True)
+            shutil.copy2(entry, copy)
 
 
 def _require_host_compiler() -> None:
