@@ -101,6 +101,17 @@ def test_kept_launches_move_over(
     assert len(fake.launches) == 11
 
 
+def test_a_launch_made_on_the_generated_level_is_called_in_c(fake: FakeDriver) -> None:
+    """What a program keeps of a warm kernel is the generated launch itself: no call of it goes through Python."""
+    kernel = podium.kernel(SOURCE)
+    kernel.warm_up()
+    for launch in (kernel[1, 32], kernel[podium.LaunchConfig(2, 32)], kernel.binding().launch([2], 32)):
+        assert not isinstance(launch, Launch)
+        assert type(launch) is kernel.binding().launcher.module.Launch
+        launch(FakeArray(4096), 1)
+    assert [launch.grid[0] for launch in fake.launches] == [1, 2, 2]
+
+
 def test_the_background_build_arrives(
     fake: FakeDriver, auto: None, cold_builds: None, python_launches: list[int]
 ) -> None:

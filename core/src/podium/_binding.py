@@ -66,10 +66,12 @@ class Binding:
             if known is not None:
                 return known
             hashable = False
-        launch = self._make(key)
-        if hashable and isinstance(launch, Launch) and _is_value(key):
-            self._remember(key, launch)
-        return launch
+        made = self._make(key)
+        if not isinstance(made, Launch):
+            return made
+        if hashable and _is_value(key):
+            self._remember(key, made)
+        return made.twin()  # a program may keep it for good
 
     def launch(self, grid: Any, block: Any) -> Callable[..., None]:
         """Return the launch for a grid and a block."""
