@@ -40,8 +40,9 @@ def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 
 def forget() -> None:
-    for each in (build._find, build._identity, build._version):
-        each.cache_clear()
+    build._find.cache_clear()
+    build._identity.cache_clear()
+    build._versions.clear()
 
 
 @pytest.fixture

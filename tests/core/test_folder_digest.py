@@ -22,7 +22,8 @@ watching = [False]
 
 def _watch(event: str, arguments: tuple[object, ...]) -> None:
     if watching[0] and event == "open":
-        opened.append(str(arguments[0]))
+        path = arguments[0]
+        opened.append(os.fsdecode(path) if isinstance(path, bytes) else str(path))
 
 
 sys.addaudithook(_watch)  # it stays for the process, so it is quiet but for this module's tests
@@ -120,6 +121,9 @@ def test_a_damaged_memory_of_a_digest_is_not_used(folder: Path) -> None:
     """CAC-12: what is no digest in the cache is replaced."""
     digest = folder_digest(folder)
     (entry,) = (each for each in default_cache().entries() if each.kind == "digest")
-    default_cache().put(entry.key, b"")
-    assert folder_digest(folder) == digest
-    assert default_cache().get(entry.key) == digest.encode()
+    kept = default_cache().get(entry.key)
+    assert kept is not None
+    for damaged in (b"", digest.encode(), kept[:-1], kept[:100], kept + b"\0more", b"\0" * len(kept)):
+        default_cache().put(entry.key, damaged)
+        assert folder_digest(folder) == digest
+        assert default_cache().get(entry.key) == kept

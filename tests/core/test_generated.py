@@ -67,8 +67,9 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         script.write_text(f'#!/bin/sh\necho "$@" >> {log}\n{body}\n')
         script.chmod(0o755)
         monkeypatch.setenv("CC", str(script))
-        for cached in (_build._find, _build._identity, _build._version):
-            cached.cache_clear()
+        _build._find.cache_clear()
+        _build._identity.cache_clear()
+        _build._versions.clear()
         return log
 
     return write

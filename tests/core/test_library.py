@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import stat
 import sys
 from collections.abc import Callable
@@ -53,12 +54,19 @@ def test_libraries_of_one_name_are_different(build: Build) -> None:
     assert len({library.path for library in [*libraries, again]}) == 6
 
 
-def test_the_file_lies_in_a_private_folder_and_goes_at_once(build: Build, places: Path) -> None:
-    """CAC-07: nobody else can reach the file while it is mapped, and nothing is left."""
-    path = SharedLibrary.from_bytes("sample", build(LIBRARY)).path
-    assert path.parent.parent == places
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert list(path.parent.iterdir()) == []
+def test_the_file_is_private_and_goes_at_once(build: Build, places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CAC-07: nobody else can read or write the file while it is mapped, and nothing is left."""
+    real, seen = ctypes.CDLL, []
+
+    def load(path: str) -> ctypes.CDLL:
+        seen.append((os.stat(path).st_uid, stat.S_IMODE(os.stat(path).st_mode)))
+        return real(path)
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    library = SharedLibrary.from_bytes("sample", build(LIBRARY))
+    assert seen == [(os.geteuid(), 0o700)]
+    assert library.path.parent == places
+    assert list(places.iterdir()) == []
 
 
 def test_a_file_is_kept_for_debuggers_until_the_process_ends(build: Build, tmp_path: Path) -> None:
@@ -72,7 +80,8 @@ def test_a_file_is_kept_for_debuggers_until_the_process_ends(build: Build, tmp_p
         kept = SharedLibrary.from_bytes("kept", data, keep_file=True)
         other = SharedLibrary.from_bytes("other", data)
         assert kept.path.read_bytes() == data
-        assert kept.path.parent == other.path.parent
+        assert kept.path.parent.parent == other.path.parent
+        assert kept.path.parent.stat().st_mode & 0o777 == 0o700
         assert [path.name for path in kept.path.parent.iterdir()] == [kept.path.name]
         print(kept.path)
     """

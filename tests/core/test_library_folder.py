@@ -78,8 +78,8 @@ def test_a_place_that_forbids_execution_is_passed_over(
     asked = forbid(first)
     for _ in range(2):
         library = SharedLibrary.from_bytes("sample", build(LIBRARY))
-        assert (call(library), library.path.parent.parent) == (42, second)
-    assert [Path(path).parents[1] for path in asked] == [first, second, second]
+        assert (call(library), library.path.parent) == (42, second)
+    assert [Path(path).parent for path in asked] == [first, second, second]
     assert [path for path in first.rglob("*") if path.is_file()] == []
 
 
@@ -99,7 +99,7 @@ def test_other_words_for_forbidden_execution(
         return real(path)
 
     monkeypatch.setattr(ctypes, "CDLL", load)
-    assert SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent.parent == second
+    assert SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent == second
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no memfd_create")
@@ -219,7 +219,7 @@ def test_a_place_where_others_can_swap_folders_is_passed_over(
     shared.mkdir()
     shared.chmod(mode)
     only(shared, places)
-    used = SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent.parent
+    used = SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent
     assert used == (shared if mode & stat.S_ISVTX else places)
 
 
@@ -233,14 +233,14 @@ def test_a_place_of_another_user_is_passed_over(
     foreign.chmod(0o1777)
     os.chown(foreign, 12345, 12345)
     only(foreign, places)
-    assert SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent.parent == places
+    assert SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent == places
 
 
 def test_a_full_place_is_passed_over(build: Build, tmp_path: Path, only: Callable[..., None], places: Path) -> None:
     """CAC-09: a place without room leaves no partial file, and the next place is used."""
     with mounted(tmp_path / "full", "-t", "tmpfs", "-o", "mode=700,size=8k", "tmpfs") as full:
         only(full, places)
-        assert SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent.parent == places
+        assert SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent == places
         assert list(full.iterdir()) == []
 
 
@@ -259,27 +259,28 @@ def test_a_place_that_fails_while_writing_is_passed_over(
 
     monkeypatch.setattr(os, "open", fail)
     only(bad, places)
-    assert SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent.parent == places
+    assert SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent == places
 
 
 def test_a_folder_that_was_tidied_away_is_made_again(build: Build, places: Path) -> None:
     """Loading goes on after a job deleted the files for temporary use."""
-    first = SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent
+    first = SharedLibrary.from_bytes("sample", build(LIBRARY), keep_file=True).path.parent
     shutil.rmtree(first)
-    second = SharedLibrary.from_bytes("sample", build(LIBRARY)).path.parent
+    second = SharedLibrary.from_bytes("sample", build(LIBRARY), keep_file=True).path.parent
     assert second != first
     assert list(places.iterdir()) == [second]
 
 
-def test_threads_share_the_folder(build: Build, places: Path) -> None:
-    """Threads that load at once each get their library, from one folder."""
+@pytest.mark.parametrize("keep", [False, True])
+def test_threads_get_their_own(build: Build, places: Path, keep: bool) -> None:
+    """Threads that load at once each get their library; what stays is in one folder."""
     start = threading.Barrier(8)
     answers: list[int] = []
     data = [build(LIBRARY.replace("42", str(number))) for number in range(8)]
 
     def work(number: int) -> None:
         start.wait()
-        answers.append(call(SharedLibrary.from_bytes("sample", data[number])))
+        answers.append(call(SharedLibrary.from_bytes("sample", data[number], keep_file=keep)))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -287,10 +288,10 @@ def test_threads_share_the_folder(build: Build, places: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(answers) == list(range(8))
-    assert len(list(places.iterdir())) == 1
+    assert [len(list(folder.iterdir())) for folder in places.iterdir()] == ([8] if keep else [])
 
 
-def test_a_forked_child_has_a_folder_of_its_own(build: Build, tmp_path: Path, places: Path) -> None:
+def test_a_forked_child_has_files_of_its_own(build: Build, tmp_path: Path, places: Path) -> None:
     """A child does not use or remove its parent's folder, even when it ends in the ordinary way."""
     (tmp_path / "library").write_bytes(build(LIBRARY))
     script = """
@@ -301,7 +302,7 @@ def test_a_forked_child_has_a_folder_of_its_own(build: Build, tmp_path: Path, pl
         parent = SharedLibrary.from_bytes("parent", data, keep_file=True).path
         child = os.fork()
         if child == 0:
-            path = SharedLibrary.from_bytes("child", data).path
+            path = SharedLibrary.from_bytes("child", data, keep_file=True).path
             assert path.parent != parent.parent
             assert str(os.getpid()) in path.parent.name
             sys.exit(0)
@@ -369,11 +370,15 @@ def test_folders_of_killed_processes_are_removed_and_those_of_live_ones_kept(
         process.kill()
         process.wait()
     foreign = places / f"{_library_folder._prefix()}file"
-    foreign.write_text("a file, no folder")
-    for path in (killed.parent, alive.parent, foreign):
+    foreign.write_text("no library")
+    left, loading = (places / f"{_library_folder._prefix()}{number}-sample.so" for number in range(2))
+    for path in (left, loading):
+        path.write_text("a library")
+    for path in (killed.parent, alive.parent, foreign, left):
         os.utime(path, (1000, 1000))
-    run("from podium._library_folder import _folder; import sys; _folder(sys.argv[1])", places)
-    assert [path.exists() for path in (killed.parent, recent, alive, foreign)] == [False, True, True, True]
+    run("from podium._library_folder import write_library; import sys; write_library(sys.argv[1], 'a', b'')", places)
+    assert [path.exists() for path in (killed.parent, left)] == [False, False]
+    assert [path.exists() for path in (recent, alive, foreign, loading)] == [True, True, True, True]
     processes[2].communicate("")
     assert not alive.parent.exists()
     for process in processes:

@@ -103,7 +103,7 @@ class HostCompiler:
     @property
     def is_identified(self) -> bool:
         """Whether its version is known already, so that `identity` starts no process."""
-        return _kept_version(self, self._files()) is not None
+        return _known_version(self, self._files()) is not None
 
     @property
     def is_zig(self) -> bool:
@@ -312,9 +312,13 @@ def _find(language: Language, chosen: str, path: str) -> HostCompiler:
                 f"{variable}={chosen!r}: there is no program {words[0]!r}. Correct {variable} or unset it; "
                 f"to install a compiler: {_PACKAGES[language]}"
             )
+        programs = [program]
+        for word in words:
+            if not word.startswith("-"):
+                programs += [*_matches(word, path), *_matches(os.path.basename(word), path)]
     else:
-        program = next((each for name in _NAMES[language] for each in _matches(name, path)), None)
-        words = [program] if program is not None else list(_zig.packaged_command(language) or ())
+        programs = next(filter(None, (list(_matches(name, path)) for name in _NAMES[language])), [])
+        words = programs[:1] or list(_zig.packaged_command(language) or ())
         if not words:
             title = {"c": "C", "c++": "C++"}[language]
             raise ToolchainError(
@@ -323,10 +327,7 @@ def _find(language: Language, chosen: str, path: str) -> HostCompiler:
                 f"or set {variable} to a compiler's command"
             )
         program = words[0]
-    programs = [program]
-    for word in words:
-        if not word.startswith("-"):
-            programs += [*_matches(word, path), *_matches(os.path.basename(word), path)]
+        programs = programs or [program]
     command = _zig.add_flags([program, *words[1:]])
     return HostCompiler(language, tuple(command), tuple(dict.fromkeys(programs)))
 
@@ -357,14 +358,16 @@ def _identity(compiler: HostCompiler, files: _Files, variables: tuple[tuple[str,
     return "\n".join(rows)
 
 
-@functools.lru_cache(maxsize=64)
+_versions: dict[tuple[HostCompiler, _Files], str] = {}
+
+
 def _version(compiler: HostCompiler, files: _Files) -> str:
     """Ask the compiler for its version, once per machine: starting it would spoil each warm start."""
+    known = _known_version(compiler, files)
+    if known is not None:
+        return known
     from podium._cache import default_cache
 
-    kept = _kept_version(compiler, files)
-    if kept is not None:
-        return kept
     with private_folder() as folder:
         status, output = compiler._execute(["--version"], folder, 60.0)
     line = next((each.strip() for each in output.splitlines() if each.strip()), "")
@@ -373,14 +376,17 @@ def _version(compiler: HostCompiler, files: _Files) -> str:
             f"{compiler._title} cannot tell its version: {line or f'exit status {status}'}", log=output
         )
     default_cache().put(_version_key(compiler, files), line.encode())
+    _versions[compiler, files] = line
     return line
 
 
-def _kept_version(compiler: HostCompiler, files: _Files) -> str | None:
+def _known_version(compiler: HostCompiler, files: _Files) -> str | None:
     from podium._cache import default_cache
 
-    kept = default_cache().get(_version_key(compiler, files))
-    return None if kept is None else kept.decode("utf-8", "replace")
+    known = _versions.get((compiler, files))
+    if known is None and (kept := default_cache().get(_version_key(compiler, files))) is not None:
+        known = _versions[compiler, files] = kept.decode("utf-8", "replace")
+    return known
 
 
 def _version_key(compiler: HostCompiler, files: _Files) -> str:

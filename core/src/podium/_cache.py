@@ -14,7 +14,7 @@ from pathlib import Path
 from podium import _settings
 from podium._cache_entry import HEADER_SIZE, SCHEMA
 from podium._cache_folder import CacheFolder, Mode, check_folder, choose_folder, forget_notices, notify_once
-from podium._cache_tree import KEY, CacheEntry, CacheTree
+from podium._cache_tree import CacheEntry, CacheTree, kind_of
 from podium._digest import sha256
 from podium._fork import ForkSafeLock
 from podium._record import record
@@ -190,7 +190,7 @@ class Cache:
 
 def _check(key: str) -> None:
     # Keys become file names, so nothing else may ever pass.
-    if not isinstance(key, str) or not KEY.fullmatch(key):
+    if kind_of(key) is None:
         raise ValueError(f"{key!r} is not a cache key; make one with cache_key")
 
 

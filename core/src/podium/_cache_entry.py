@@ -10,9 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from podium._digest import sha256
-from podium._record import record
 
-__all__ = ["HEADER_SIZE", "SCHEMA", "Reading", "read_entry", "write_entry"]
+__all__ = ["HEADER_SIZE", "SCHEMA", "read_entry", "write_entry"]
 
 SCHEMA = 1
 """Rises with the layout of entries; it is in every key, and in the first line of every file."""
@@ -38,60 +37,60 @@ _WORTH_A_RETRY = {errno.ESTALE, errno.EACCES} if os.name == "nt" else {errno.EST
 _ATTEMPTS = 3
 
 
-@record(frozen=True)
-class Reading:
-    """What looking at the file of an entry gave: the payload and when it was last used, or what is wrong with it.
+# The payload, when it was last used, and what is wrong with the file; a tuple, since a first launch reads ten entries.
+_Reading = tuple["bytes | None", float, str]
 
-    With neither there is no entry, or none that can be read now.
+
+def read_entry(path: str, key: str, owners: frozenset[int] | None) -> _Reading:
+    """Read and check the entry of `key`. `owners` are the users whose files are accepted, None meaning anyone.
+
+    Return the payload, when it was last used in seconds since 1970, and what is wrong with the file. Without either
+    payload or fault there is no entry, or none that can be read now.
     """
-
-    data: bytes | None = None
-    used: float = 0.0
-    fault: str = ""
-
-
-def read_entry(path: Path, key: str, owners: frozenset[int] | None) -> Reading:
-    """Read and check the entry of `key`. `owners` are the users whose files are accepted, None meaning anyone."""
     for _ in range(_ATTEMPTS):
         try:
             return _read(path, key, owners)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EMLINK):
-                return Reading(fault="it is a symbolic link")
+                return _faulty("it is a symbolic link")
             if error.errno == errno.ENXIO:
-                return Reading(fault="it is not a regular file")
+                return _faulty("it is not a regular file")
             if error.errno not in _WORTH_A_RETRY:
                 break
     # Whatever the file system says, compiling again is right and failing is not.
-    return Reading()
+    return _faulty("")
 
 
-def _read(path: Path, key: str, owners: frozenset[int] | None) -> Reading:
+def _faulty(fault: str) -> _Reading:
+    return None, 0.0, fault
+
+
+def _read(path: str, key: str, owners: frozenset[int] | None) -> _Reading:
     descriptor = os.open(path, _READ_FLAGS)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return Reading(fault="it is not a regular file")
+            return _faulty("it is not a regular file")
         if owners is not None and status.st_uid not in owners:
-            return Reading(fault=f"it belongs to user {status.st_uid}")
+            return _faulty(f"it belongs to user {status.st_uid}")
         if owners is not None and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return Reading(fault=f"others can write to it (mode {stat.S_IMODE(status.st_mode):04o})")
+            return _faulty(f"others can write to it (mode {stat.S_IMODE(status.st_mode):04o})")
         if status.st_size < HEADER_SIZE:
-            return Reading(fault=f"it has {status.st_size} bytes, less than its header")
+            return _faulty(f"it has {status.st_size} bytes, less than its header")
         magic, checksum, length = _HEADER.unpack(_read_exactly(descriptor, HEADER_SIZE))
         if magic != _MAGIC:
-            return Reading(fault="it does not start as an entry")
+            return _faulty("it does not start as an entry")
         if status.st_size != HEADER_SIZE + length:
-            return Reading(fault=f"its payload has {status.st_size - HEADER_SIZE} bytes instead of {length}")
+            return _faulty(f"its payload has {status.st_size - HEADER_SIZE} bytes instead of {length}")
         data = _read_exactly(descriptor, length)
     except EOFError:
-        return Reading(fault="it became shorter while it was read")
+        return _faulty("it became shorter while it was read")
     finally:
         with suppress(OSError):
             os.close(descriptor)
     if _checksum(key, data) != checksum:
-        return Reading(fault="its checksum does not match")
-    return Reading(data, status.st_mtime)
+        return _faulty("its checksum does not match")
+    return data, status.st_mtime, ""
 
 
 def _read_exactly(descriptor: int, length: int) -> bytes:

@@ -7,7 +7,7 @@ for itself, and puts it in its own place among the kernel's launches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from podium._launch_config import Dim3, LaunchConfig, pack_attributes
 from podium._limits import check_block, check_features, check_limits
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DynamicLaunch", "Grid", "Launch", "name_arguments"]
 
-Grid = Union[int, Iterable[int], Callable[[Mapping[str, Any]], Union[int, Iterable[int]]]]
+Grid = int | Iterable[int] | Callable[[Mapping[str, Any]], int | Iterable[int]]
 
 
 class Launch:

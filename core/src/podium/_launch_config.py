@@ -6,7 +6,7 @@ import operator
 import struct
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, Union
+from typing import Any
 
 from podium._arguments import describe
 from podium._record import record
@@ -15,7 +15,7 @@ from podium.errors import LaunchConfigError
 __all__ = ["AXES", "Attribute", "Dim3", "LaunchConfig", "dim3", "pack_attributes"]
 
 Dim3 = tuple[int, int, int]
-Attribute = Union[int, tuple[int, ...]]
+Attribute = int | tuple[int, ...]
 AXES = ("x", "y", "z")
 
 
@@ -25,7 +25,8 @@ def dim3(value: int | Iterable[int], what: str) -> Dim3:
         raise LaunchConfigError(f"{what} must be one to three integers, not {value!r}", axis=what, value=value)
     sizes: tuple[Any, ...]
     try:
-        sizes = tuple(islice(value, 4)) if isinstance(value, Iterable) else (value,)
+        # The class Iterable takes its time for the first value of each type, and most values are ints.
+        sizes = (value,) if type(value) is int else tuple(islice(value, 4)) if isinstance(value, Iterable) else (value,)
     except TypeError:  # an array without axes says that it can be iterated
         sizes = (value,)
     if not 1 <= len(sizes) <= 3:

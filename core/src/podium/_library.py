@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from podium._library_folder import leave_base, library_bases, mounted_noexec, write_library
+from podium._library_folder import library_bases, mounted_noexec, remove_library, write_library
 from podium.errors import LoadError
 
 if TYPE_CHECKING:
@@ -26,10 +24,8 @@ __all__ = ["SharedLibrary", "load_extension"]
 
 _Loaded = TypeVar("_Loaded")
 
-_NAME = re.compile(r"[A-Za-z0-9_]{1,128}")
-
 # What loaders say of a good file that must not be executed where it lies.
-_FORBIDDEN = re.compile(r"failed to map segment|operation not permitted|permission denied", re.IGNORECASE)
+_FORBIDDEN = ("failed to map segment", "operation not permitted", "permission denied")
 
 _serial = itertools.count()
 _forbidding: dict[str, str] = {}
@@ -55,10 +51,10 @@ class SharedLibrary:
         for a bad name.
         """
 
-        def load(path: Path) -> SharedLibrary:
+        def load(path: str) -> SharedLibrary:
             import ctypes
 
-            return cls(name, path, ctypes.CDLL(str(path)))
+            return cls(name, Path(path), ctypes.CDLL(path))
 
         return _map(name, ".dll" if os.name == "nt" else ".so", data, load, keep_file=keep_file)
 
@@ -83,15 +79,15 @@ def load_extension(name: str, data: bytes) -> ModuleType:
     `name` is the module's name. Raises `LoadError` with the loader's own words, and ValueError for a bad name.
     """
 
-    def load(path: Path) -> ModuleType:
+    def load(path: str) -> ModuleType:
         from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
-        loader = ExtensionFileLoader(name, str(path))
+        loader = ExtensionFileLoader(name, path)
         before = sys.modules.get(name)
-        spec = ModuleSpec(name, loader, origin=str(path))
+        spec = ModuleSpec(name, loader, origin=path)
         module = loader.create_module(spec)
         # As importlib.util does; importing that takes as long as loading the library.
-        module.__spec__, module.__loader__, module.__file__ = spec, loader, str(path)
+        module.__spec__, module.__loader__, module.__file__ = spec, loader, path
         loader.exec_module(module)
         # Modules that initialise in one phase enter themselves.
         if sys.modules.get(name) is module and module is not before:
@@ -103,9 +99,9 @@ def load_extension(name: str, data: bytes) -> ModuleType:
     return _map(name, ".pyd" if os.name == "nt" else ".so", data, load, keep_file=False)
 
 
-def _map(name: str, suffix: str, data: bytes, load: Callable[[Path], _Loaded], *, keep_file: bool) -> _Loaded:
+def _map(name: str, suffix: str, data: bytes, load: Callable[[str], _Loaded], *, keep_file: bool) -> _Loaded:
     """Call `load` with a file that holds `data`, in the first place that can be written and executed from."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not f"_{name}".isidentifier() or not name.isascii() or not 1 <= len(name) <= 128:
         raise ValueError(f"{name!r} is not a name for a library: use letters, digits and underscores, at most 128")
     # Never one path twice: loaders take a path that they know for the library that it was.
     file_name = f"{name}-{next(_serial)}{suffix}"
@@ -119,28 +115,26 @@ def _map(name: str, suffix: str, data: bytes, load: Callable[[Path], _Loaded], *
             tried[base] = "its mount forbids execution (noexec)"
             continue
         try:
-            path = write_library(base, file_name, data)
+            path = write_library(base, file_name, data, keep=keep_file)
         except OSError as error:
             tried[base] = error.strerror or str(error)
-            leave_base(base)
             continue
         try:
             loaded = _load_file(path, load, keep_file=keep_file)
         except (OSError, ImportError, SystemError) as error:
-            if not _FORBIDDEN.search(str(error)):
+            if not _is_forbidden(error):
                 raise _refused(name, error) from None
             tried[base] = forbidding[base] = str(error)
         else:
             # Only now is it known that the place was at fault and not the library.
             _forbidding.update(forbidding)
             return loaded
-        leave_base(base)
     loaded = _map_from_memory(name, data, load, tried)
     _forbidding.update(forbidding)
     return loaded
 
 
-def _load_file(path: Path, load: Callable[[Path], _Loaded], *, keep_file: bool) -> _Loaded:
+def _load_file(path: str, load: Callable[[str], _Loaded], *, keep_file: bool) -> _Loaded:
     keep = False
     try:
         loaded = load(path)
@@ -148,12 +142,10 @@ def _load_file(path: Path, load: Callable[[Path], _Loaded], *, keep_file: bool) 
         return loaded
     finally:
         if not keep:
-            # Windows cannot do this while the library is mapped; there the file goes at exit or later.
-            with suppress(OSError):
-                path.unlink()
+            remove_library(path)
 
 
-def _map_from_memory(name: str, data: bytes, load: Callable[[Path], _Loaded], tried: dict[str, str]) -> _Loaded:
+def _map_from_memory(name: str, data: bytes, load: Callable[[str], _Loaded], tried: dict[str, str]) -> _Loaded:
     try:
         descriptor = os.memfd_create(name)
     except (AttributeError, OSError) as error:
@@ -161,14 +153,19 @@ def _map_from_memory(name: str, data: bytes, load: Callable[[Path], _Loaded], tr
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
-        loaded = load(Path(f"/proc/self/fd/{descriptor}"))
+        loaded = load(f"/proc/self/fd/{descriptor}")
     except (OSError, ImportError, SystemError) as error:
         os.close(descriptor)
-        if not _FORBIDDEN.search(str(error)):
+        if not _is_forbidden(error):
             raise _refused(name, error) from None
         raise _nowhere(name, {**tried, "memfd_create": str(error)}) from None
     # The descriptor stays open: its number is the path by which the loader knows the library.
     return loaded
+
+
+def _is_forbidden(error: Exception) -> bool:
+    text = str(error).lower()
+    return any(words in text for words in _FORBIDDEN)
 
 
 def _refused(name: str, error: Exception) -> LoadError:

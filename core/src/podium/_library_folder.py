@@ -1,4 +1,8 @@
-"""The private folder of this process where compiled bytes lie while the dynamic loader maps them."""
+"""The private files where compiled bytes lie while the dynamic loader maps them.
+
+A file goes away as soon as it is mapped, and needs no folder of its own until then: to make one takes longer than to
+write it. Files that stay until the process ends share a folder, whose lock tells that they are in use.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,20 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from podium._fork import ForkSafeLock
 
-__all__ = ["leave_base", "library_bases", "mounted_noexec", "write_library"]
+__all__ = ["library_bases", "mounted_noexec", "remove_library", "write_library"]
 
 _POSIX = os.name == "posix"
 _MINUTE = 60.0
 _MOST_SWEPT = 100
 
 _lock = ForkSafeLock()
-# The folder of each process and base, with the descriptor that locks it. A forked child finds none for its own id, so
-# it neither uses nor removes its parent's.
-_folders: dict[tuple[int, str], tuple[Path, int | None]] = {}
+# By process, since a forked child neither uses nor removes its parent's: the places with files of it, and its folder in
+# each for files that stay, with the descriptor that locks it.
+_used: set[tuple[int, str]] = set()
+_kept: dict[tuple[int, str], tuple[str, int | None]] = {}
 
 
 def library_bases() -> Iterator[str]:
@@ -57,54 +61,49 @@ def mounted_noexec(base: str) -> bool:
         return False
 
 
-def write_library(base: str, file_name: str, data: bytes) -> Path:
-    """Write a file into this process's folder under `base`; return its path. Raises OSError."""
+def write_library(base: str, file_name: str, data: bytes, *, keep: bool = False) -> str:
+    """Write a file that is this process's own under `base`; return its path. Raises OSError.
+
+    One that is to be kept goes when the process has ended; others are for `remove_library`.
+    """
+    _require_safe(base)
+    _used.add((os.getpid(), base))
+    # Windows removes no file that is mapped.
+    path = os.path.join(_kept_folder(base), file_name) if keep or not _POSIX else f"{_new_path(base)}-{file_name}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    folder = _folder(base)
     try:
-        descriptor = os.open(folder / file_name, flags, 0o700)
-    except FileNotFoundError:
-        # The folder was tidied away, as jobs do that delete temporary files after some days.
-        folder = _folder(base, lost=folder)
-        descriptor = os.open(folder / file_name, flags, 0o700)
-    path = folder / file_name
-    try:
-        with open(descriptor, "wb") as file:
+        with open(os.open(path, flags, 0o700), "wb") as file:
             file.write(data)
     except OSError:
-        with suppress(OSError):
-            path.unlink()
+        remove_library(path)
         raise
     return path
 
 
-def _folder(base: str, *, lost: Path | None = None) -> Path:
+def remove_library(path: str) -> None:
+    """Remove a file that `write_library` wrote, as far as that can be done."""
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def _new_path(base: str) -> str:
+    return os.path.join(base, f"{_prefix()}{os.getpid()}-{os.urandom(8).hex()}")
+
+
+def _kept_folder(base: str) -> str:
     key = (os.getpid(), base)
     with _lock:
-        known = _folders.get(key)
-        if known is not None and known[0] == lost:
-            _release(_folders.pop(key)[1])
-            known = None
-        if known is None:
-            _require_safe(base)
-            _sweep(base)
-            path = Path(base) / f"{_prefix()}{os.getpid()}-{os.urandom(8).hex()}"
-            os.mkdir(path, 0o700)
-            known = _folders[key] = path, _claim(path)
-        return known[0]
+        folder, claim = _kept.get(key, ("", None))
+        if not os.path.isdir(folder):  # it may have been tidied away, as jobs do that delete temporary files
+            _release(claim)
+            folder = _new_path(base)
+            os.mkdir(folder, 0o700)
+            _kept[key] = folder, _claim(folder)
+        return folder
 
 
 def _prefix() -> str:
     return f"podium-lib-{os.geteuid()}-" if _POSIX else "podium-lib-"
-
-
-def leave_base(base: str) -> None:
-    """Give up this process's folder under `base`, so that nothing there is kept busy; not while it holds a file."""
-    with _lock, suppress(OSError, KeyError):
-        folder, claim = _folders[os.getpid(), base]
-        os.rmdir(folder)
-        del _folders[os.getpid(), base]
-        _release(claim)
 
 
 def _require_safe(base: str) -> None:
@@ -118,7 +117,7 @@ def _require_safe(base: str) -> None:
         raise PermissionError(f"others can rename what lies in it (mode {stat.S_IMODE(status.st_mode):04o})")
 
 
-def _claim(folder: Path) -> int | None:
+def _claim(folder: str) -> int | None:
     """Lock a folder, and return the descriptor that holds the lock; None if that cannot be done.
 
     The kernel drops the lock when this process, and every child that it forked, has ended in whatever way. A process
@@ -146,44 +145,50 @@ def _release(claim: int | None) -> None:
 
 
 def _sweep(base: str) -> None:
-    """Remove folders of this user whose process was killed; trouble with them is not ours."""
+    """Remove what processes of this user left that were killed; trouble with it is not ours."""
     prefix = _prefix()
     with suppress(OSError):
-        candidates = [Path(base) / name for name in os.listdir(base) if name.startswith(prefix)]
-        for folder in candidates[:_MOST_SWEPT]:
+        candidates = [os.path.join(base, name) for name in os.listdir(base) if name.startswith(prefix)]
+        for path in candidates[:_MOST_SWEPT]:
             with suppress(OSError):
-                _sweep_one(folder)
+                _sweep_one(path)
 
 
-def _sweep_one(folder: Path) -> None:
-    status = os.lstat(folder)
-    # A folder of this minute may be one that its process is about to lock.
-    if not stat.S_ISDIR(status.st_mode) or time.time() - status.st_mtime < _MINUTE:
+def _sweep_one(path: str) -> None:
+    status = os.lstat(path)
+    # What is of this minute may be a file that is being loaded, or a folder that its process is about to lock.
+    if time.time() - status.st_mtime < _MINUTE or (_POSIX and status.st_uid != os.geteuid()):
         return
-    claim = None
-    if _POSIX:
-        claim = _claim(folder) if status.st_uid == os.geteuid() else None
-        if claim is None:
-            return
-    try:
-        _remove(folder)
-    finally:
-        _release(claim)
+    if stat.S_ISREG(status.st_mode) and path.endswith(".so"):
+        os.unlink(path)
+    elif stat.S_ISDIR(status.st_mode):
+        claim = _claim(path)
+        if claim is not None or not _POSIX:
+            try:
+                _remove(path)
+            finally:
+                _release(claim)
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: str) -> None:
     for name in os.listdir(folder):
-        os.unlink(folder / name)
+        os.unlink(os.path.join(folder, name))
     os.rmdir(folder)
 
 
-def _remove_own() -> None:
-    for (process, _), (folder, claim) in list(_folders.items()):
-        if process == os.getpid():
+def _tidy_up() -> None:
+    """Remove what this process kept, and what killed ones have left: at the end of a process nobody waits for it."""
+    process = os.getpid()
+    for (owner, _), (folder, claim) in list(_kept.items()):
+        if owner == process:
             with suppress(OSError):
                 _remove(folder)
             _release(claim)
-    _folders.clear()
+    for user, base in list(_used):
+        if user == process:
+            _sweep(base)
+    _kept.clear()
+    _used.clear()
 
 
-atexit.register(_remove_own)
+atexit.register(_tidy_up)

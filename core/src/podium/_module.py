@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from podium._active import driver_config
 from podium._fork import ForkSafeLock
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Module", "kernel", "module"]
 
 # Names of kernels; or names with signatures, None for those that the source tells.
-KernelsLike = Union[Iterable[str], Mapping[str, "SignatureLike | None"]]
+KernelsLike = Iterable[str] | Mapping[str, SignatureLike | None]
 
 
 class Module:

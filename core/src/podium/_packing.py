@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from podium._arguments import Slot, describe
 from podium._arrays import ANYWHERE, CPU, DEVICE_NAMES, HOST_TYPES, ArrayLocation, has_masked, is_address, locate
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["Packed", "Packer"]
 
 
-_Stream = Union[int, tuple[ExchangeTable, int, int]]
+_Stream = int | tuple[ExchangeTable, int, int]
 """A stream, or the table to ask for it, with the type and the index of the device."""
 
-_Place = tuple[int, int, Union[_Stream, None], object]
+_Place = tuple[int, int, _Stream | None, object]
 """The memory of a pointer argument: address, device or -1, its library's stream or None, its owner."""
 
 

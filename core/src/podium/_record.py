@@ -24,7 +24,7 @@ _Class = TypeVar("_Class", bound=type)
 
 _NOTHING: Any = object()
 
-_FEW = 8
+_FEW = 32
 
 
 class _Field:

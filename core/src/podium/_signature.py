@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Union
 
 from podium._record import record
 from podium.errors import SignatureError
@@ -53,7 +52,7 @@ _POINTEES = {
     "c128": 16,
 }
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[0-9]+)*")
+_IN_NAMES = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 @record(frozen=True)
@@ -73,7 +72,7 @@ class Type:
         """Read a spelling such as ``*fp32``. Raises `SignatureError` if it is not one."""
         if not isinstance(spelling, str):
             raise SignatureError(f"A type is a string such as '*fp32', not {spelling!r}", spelling=repr(spelling))
-        parsed = _parse(re.sub(r"\s+", "", spelling))
+        parsed = _parse("".join(spelling.split()))
         if parsed.kind in ("pointee", "array"):
             raise SignatureError(
                 f"{spelling!r} cannot be a parameter by itself; "
@@ -114,7 +113,8 @@ def _parse_prefix(text: str, whole: str, depth: int = 0) -> tuple[Type, str]:
         return Type(spelling, "pointer", 8, 8, const=const, pointee=pointee), rest
     if text.startswith("{"):
         return _parse_struct(text, whole, depth)
-    if match := re.match(r"\[(\d{1,9})x", text):
+    # To compile an expression takes longer than to read a signature, so most types come without one.
+    if text.startswith("[") and (match := re.match(r"\[(\d{1,9})x", text)):
         element, rest = _parse_prefix(text[match.end() :], whole, depth + 1)
         if not rest.startswith("]"):
             raise _malformed(whole, "an array is spelled [4xfp32]")
@@ -124,13 +124,12 @@ def _parse_prefix(text: str, whole: str, depth: int = 0) -> tuple[Type, str]:
         return Type(
             spelling, "array", count * element.size, element.alignment, members=(element,) * min(count, 1)
         ), rest[1:]
-    if match := re.match(r"opaque\[(\d{1,9}),(\d{1,4})\]", text):
+    if text.startswith("opaque[") and (match := re.match(r"opaque\[(\d{1,9}),(\d{1,4})\]", text)):
         size, alignment = int(match[1]), int(match[2])
         if size == 0 or size % _checked_alignment(alignment, whole):
             raise _malformed(whole, "opaque[size,alignment] needs a size that is a multiple of the alignment")
         return Type(match[0], "struct", size, alignment), text[match.end() :]
-    match = re.match(r"[a-z][a-z0-9]*", text)
-    name = match[0] if match else ""
+    name = text[: len(text) - len(text.lstrip(_IN_NAMES))]
     if name in _SCALARS:
         kind, size = _SCALARS[name]
         return Type(name, kind, size, size), text[len(name) :]
@@ -162,7 +161,7 @@ def _parse_struct(text: str, whole: str, depth: int) -> tuple[Type, str]:
     if not members:
         raise _malformed(whole, "a struct needs a member")
     alignment = max(member.alignment for member in members)
-    if match := re.match(r"@(\d{1,4})", rest):
+    if rest.startswith("@") and (match := re.match(r"@(\d{1,4})", rest)):
         alignment, rest = max(alignment, _checked_alignment(int(match[1]), whole)), rest[match.end() :]
     offset = 0
     for member in members:
@@ -202,10 +201,6 @@ class Parameter:
         return f"{self.name}: {self.type}"
 
 
-# What users may write for a signature: Signature itself, "*fp32, n: i32", {"a": "*fp32"}, ["*fp32", "i32"].
-SignatureLike = Union["Signature", str, Mapping[str, object], Iterable[object]]
-
-
 @record(frozen=True)
 class Signature:
     """The ordered parameters of a kernel. Hashable; `str` gives a text that `parse` reads back."""
@@ -235,7 +230,7 @@ class Signature:
         parameters = tuple(leaf for name, spelling in pairs for leaf in _flatten(name, spelling))
         names = [parameter.name for parameter in parameters]
         for name in names:
-            if not _NAME.fullmatch(name):
+            if not _is_name(name):
                 raise SignatureError(f"{name!r} is not a parameter name", spelling=name)
             if names.count(name) > 1:
                 raise SignatureError(f"The parameter name {name!r} stands twice", spelling=name)
@@ -269,6 +264,16 @@ class Signature:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.parameters))
+
+
+# What users may write for a signature: Signature itself, "*fp32, n: i32", {"a": "*fp32"}, ["*fp32", "i32"].
+SignatureLike = Signature | str | Mapping[str, object] | Iterable[object]
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a parameter can be called so: a name of C, or that of a member of a tuple, such as ``t.0``."""
+    name, *path = text.split(".")
+    return text.isascii() and name.isidentifier() and all(map(str.isdigit, path))
 
 
 def _flatten(name: str, spelling: object) -> Iterator[Parameter]:

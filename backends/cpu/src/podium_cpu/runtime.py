@@ -91,47 +91,60 @@ def keep_alive(objects: Iterable[object], stream: int) -> None:
         runtime.keep_alive(held, stream)
 
 
+# What podium_cpu/runtime.h declares: the type of the result, and those of the arguments.
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "attach": (ctypes.c_void_p, ctypes.c_void_p),
+    "configure": (None, ctypes.c_uint32),
+    "wait": (ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint32),
+    "progress": (None, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p),
+    "detail": (ctypes.c_char_p, ctypes.c_int),
+    "abandon": (None,),
+    "create_event": (ctypes.c_void_p,),
+    "destroy_event": (None, ctypes.c_void_p),
+    "place_event": (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int),
+    "wait_for_event": (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32),
+    "event_time": (ctypes.c_uint64, ctypes.c_void_p),
+}
+
+
+def _function(library: SharedLibrary, name: str) -> Any:
+    return ctypes.CFUNCTYPE(*_FUNCTIONS[name])(library.address(f"podium_cpu_{name}"))
+
+
 class Runtime:
     """The functions of the library whose runtime others use. Kernels built for a sanitizer have one of their own."""
 
     def __init__(self, library: SharedLibrary) -> None:
-        def function(name: str, result: Any, *arguments: Any) -> Any:
-            return ctypes.CFUNCTYPE(result, *arguments)(library.address(name))
-
-        number = ctypes.POINTER(ctypes.c_uint64)
-        self._table = function("podium_cpu_attach", ctypes.c_void_p, ctypes.c_void_p)(None)
-        self._wait = function("podium_cpu_wait", ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint32)
-        self._progress = function("podium_cpu_progress", None, ctypes.c_uint64, number, number)
-        self._detail = function("podium_cpu_detail", ctypes.c_char_p, ctypes.c_int)
-        self.abandon = function("podium_cpu_abandon", None)
-        self.create_event = function("podium_cpu_create_event", ctypes.c_void_p)
-        self.destroy_event = function("podium_cpu_destroy_event", None, ctypes.c_void_p)
-        self.place_event = function(
-            "podium_cpu_place_event", ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int
-        )
-        self.wait_for_event = function("podium_cpu_wait_for_event", ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32)
-        self.event_time = function("podium_cpu_event_time", ctypes.c_uint64, ctypes.c_void_p)
+        self._library = library
+        self._functions: dict[str, Any] = {}
         self._kept: dict[int, deque[tuple[int, list[object]]]] = {}
-        function("podium_cpu_configure", None, ctypes.c_uint32)(thread_count())
+        self._table = _function(library, "attach")(None)
+        _function(library, "configure")(thread_count())
+
+    def call(self, name: str, *arguments: object) -> Any:
+        """Call a function of the library. Each is made when it is first needed, and a first launch needs none."""
+        function = self._functions.get(name)
+        if function is None:
+            function = self._functions[name] = _function(self._library, name)
+        return function(*arguments)
 
     def attach(self, library: SharedLibrary) -> bool:
         """Offer the runtime to a library; tell whether it takes it."""
-        offer = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(library.address("podium_cpu_attach"))
-        return bool(offer(self._table) == self._table)
+        return bool(_function(library, "attach")(self._table) == self._table)
 
     def wait(self, stream: int | None) -> int:
         status: int = NOT_READY
         while status == NOT_READY:
-            status = self._wait(stream or 0, stream is None, SLICE)
+            status = self.call("wait", stream or 0, stream is None, SLICE)
         self._release()
         return status
 
     def is_idle(self) -> bool:
         """Wait for a moment, and tell whether all streams have ended."""
-        return bool(self._wait(0, True, SLICE) != NOT_READY)
+        return bool(self.call("wait", 0, True, SLICE) != NOT_READY)
 
     def detail(self, status: int) -> str:
-        text: bytes = self._detail(status)
+        text: bytes = self.call("detail", status)
         return text.decode("utf-8", "replace")
 
     def keep_alive(self, held: list[object], stream: int) -> None:
@@ -154,7 +167,7 @@ class Runtime:
 
     def _tickets(self, stream: int) -> tuple[int, int]:
         newest, ended = ctypes.c_uint64(), ctypes.c_uint64()
-        self._progress(stream, newest, ended)
+        self.call("progress", stream, ctypes.byref(newest), ctypes.byref(ended))
         return newest.value, ended.value
 
 
@@ -170,7 +183,7 @@ def _at_exit() -> None:
     except KeyboardInterrupt:
         pass
     for runtime in _running:  # Ctrl-C has ended the program, or does now
-        runtime.abandon()
+        runtime.call("abandon")
     wait(None)
 
 

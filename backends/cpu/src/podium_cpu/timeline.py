@@ -37,14 +37,14 @@ class _Event:
 
     def place(self, runtime: Runtime) -> int:
         if runtime not in self.places:
-            address = runtime.create_event()
+            address = runtime.call("create_event")
             if not address:
                 raise OutOfResourcesError("create_event", "events", len(_events), len(_events) - 1)
             self.places[runtime] = address
         return self.places[runtime]
 
     def time(self) -> int:
-        times: list[int] = [runtime.event_time(place) for runtime, place in self.places.items()]
+        times: list[int] = [runtime.call("event_time", place) for runtime, place in self.places.items()]
         return max(self.recorded, *times, 0)
 
 
@@ -66,14 +66,14 @@ def create_event() -> int:
 def destroy_event(handle: int) -> None:
     """Forget an event; streams that have it keep what they need."""
     for runtime, place in _events.pop(handle).places.items():
-        runtime.destroy_event(place)
+        runtime.call("destroy_event", place)
 
 
 def record(handle: int, stream: int) -> int:
     """Put an event behind what is in a stream; return the status."""
     event = _events[handle]
     event.recorded = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    statuses = [runtime.place_event(event.place(runtime), stream, False) for runtime in runtimes()]
+    statuses = [runtime.call("place_event", event.place(runtime), stream, False) for runtime in runtimes()]
     return next(filter(None, statuses), 0)
 
 
@@ -83,13 +83,14 @@ def wait_in(stream: int, handle: int) -> int:
         wait_for_event(handle)
         return 0
     places = _events[handle].places
-    return next(filter(None, [runtime.place_event(place, stream, True) for runtime, place in places.items()]), 0)
+    statuses = [runtime.call("place_event", place, stream, True) for runtime, place in places.items()]
+    return next(filter(None, statuses), 0)
 
 
 def event_done(handle: int) -> bool:
     """Tell whether an event has passed."""
     places = _events[handle].places
-    return all(runtime.wait_for_event(place, 0) != NOT_READY for runtime, place in places.items())
+    return all(runtime.call("wait_for_event", place, 0) != NOT_READY for runtime, place in places.items())
 
 
 def wait_for_event(handle: int) -> int:
@@ -98,7 +99,7 @@ def wait_for_event(handle: int) -> int:
     for runtime, place in list(_events[handle].places.items()):
         status = NOT_READY
         while status == NOT_READY:
-            status = runtime.wait_for_event(place, SLICE)
+            status = runtime.call("wait_for_event", place, SLICE)
         result = result or status
     return result
 
