@@ -1,0 +1,114 @@
+"""What hipRTC said, in terms of the user's source: which line, with the line itself, or which kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from podium.backend import Program, Target, declaration, excerpt, kernel_names
+from podium.errors import CompileError, Diagnostic
+
+from podium_amd.headers import missing_header
+from podium_amd.hiprtc import Refused
+from podium_amd.options import advice_on_flags
+
+__all__ = ["explain", "parse_log"]
+
+_HEAD = re.compile(
+    r"(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+): (?P<severity>fatal error|error|warning|remark|note): "
+    r"(?P<message>.*)"
+)
+_ERRORS = ("error", "fatal error")
+
+# hipRTC puts name expressions behind the source, each as a variable, and its own folder in front of a file's name.
+_NAME_LINE = re.compile(r'extern "C" constexpr auto __hiprtc_\d+ = &?(.*);')
+_LINKER = re.compile(r"(?m)^(?:ld\.)?lld: error: (.*)$")
+
+_SHOWN = 3
+
+
+def parse_log(log: str) -> tuple[Diagnostic, ...]:
+    """Read the messages of a log."""
+    return tuple(diagnostic for diagnostic, _ in _messages(log))
+
+
+def explain(refused: Refused, program: Program, target: Target) -> CompileError:
+    """Make the error that users see out of what hipRTC said."""
+    found = list(_translate(list(_messages(refused.log)), program))
+    errors = [each for each in found if each.severity in _ERRORS]
+    parts = [excerpt(each, program) for each in errors[:_SHOWN]]
+    if len(errors) > _SHOWN:
+        parts.append(f"... and {len(errors) - _SHOWN} more errors, in the error's log")
+    if not parts:
+        parts = [_linker(match[1]) for match in _LINKER.finditer(refused.log)][: _SHOWN + 1]
+    if not parts:
+        parts = [(refused.log.strip() or _without_log(refused.status, target)) + advice_on_flags(refused.log)]
+    kernels = ", ".join(entry.name for entry in program.entries)
+    return CompileError(
+        "\n".join([f"{program.label} ({kernels}) does not compile for {target}:", *parts]),
+        log=refused.log,
+        diagnostics=found,
+        program=program.label,
+        target=str(target),
+    )
+
+
+def _messages(log: str) -> Iterator[tuple[Diagnostic, str]]:
+    """Give each message with the line of source that stands below it."""
+    lines = log.split("\n")
+    for number, line in enumerate(lines):
+        match = _HEAD.fullmatch(line)
+        if match is not None:
+            source = lines[number + 1] if number + 1 < len(lines) else ""
+            place = match["file"], int(match["line"]), int(match["column"])
+            yield Diagnostic(*place, match["severity"], match["message"]), source.strip()
+
+
+def _translate(found: list[tuple[Diagnostic, str]], program: Program) -> Iterator[Diagnostic]:
+    """Turn messages about name expressions into messages about kernels and variables."""
+    broken = any(each.severity in _ERRORS and not _NAME_LINE.fullmatch(source) for each, source in found)
+    refused: set[str] = set()
+    for each, source in found:
+        match = _NAME_LINE.fullmatch(source)
+        if match is None:
+            advice = missing_header(each.message) or _advice(each.message, source)
+            if advice:
+                each = Diagnostic(each.file, each.line, each.column, each.severity, f"{each.message}. {advice}")
+            yield each
+        elif not broken and match[1] not in refused and each.severity in _ERRORS:
+            refused.add(match[1])
+            yield _about_name(match[1], each.message, program)
+
+
+def _about_name(name: str, message: str, program: Program) -> Diagnostic:
+    is_variable = name in {each.name for each in program.variables}
+    what = "variable" if is_variable else "kernel"
+    place = declaration(name, program)
+    if "undeclared identifier" in message or "no member named" in message:
+        names = ", ".join(kernel_names(program.source)) or "none"
+        why = f" ({message})" if "<" in name else ""
+        has = "" if is_variable else f"; it has: {names}"
+        return Diagnostic(program.label, *place, "error", f"there is no {what} {name!r} in the source{why}{has}")
+    return Diagnostic(program.label, *place, "error", f"{name!r} does not name one {what}: {message}")
+
+
+def _advice(message: str, source: str) -> str:
+    if "podium_amd_has_no_managed_variables" in message:
+        return "podium-amd has no __managed__ variables: use __device__ ones, which module.variable reaches"
+    if "reference to __host__ function" in message:
+        return "Mark the function __device__"
+    if re.search(r"\basm\b", source) and any(word in message for word in ("asm", "assembly", "instruction")):
+        return (
+            "Assembly in CUDA's text is PTX, which AMD's GPUs have not: #ifndef __HIP__ ... #endif, or write it in C++"
+        )
+    return ""
+
+
+def _linker(message: str) -> str:
+    if "undefined" in message:
+        return f"{message}. Define it in the source: hipRTC links no other code"
+    return message
+
+
+def _without_log(status: str, target: Target) -> str:
+    return f"hipRTC says {status} and no more, as it does for an architecture that it does not know: {target.arch}"

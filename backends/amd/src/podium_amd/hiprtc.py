@@ -1,0 +1,185 @@
+"""hipRTC, through hip-python: text in, a code object and a log out.
+
+Before HIP 7, hipRTC ends the process if it does not know the architecture. So one that no device has shown to be right
+is compiled for in a process of its own, `python -m podium_amd.hiprtc`, once; then it is known.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from podium.errors import ToolchainError
+
+from podium_amd import bindings, library
+from podium_amd.toolchain import hiprtc_path
+
+__all__ = ["Compiled", "Hiprtc", "Refused", "UnknownArch", "load"]
+
+_REFUSING = 7  # the version of HIP from which on an unknown architecture is an error that is returned
+
+
+class Compiled(NamedTuple):
+    """What hipRTC made: the code, the log, and the name that each name expression has in the code.
+
+    An expression that names neither a kernel nor a variable, such as a function, has none.
+    """
+
+    code: bytes
+    log: str
+    lowered: dict[str, str]
+
+
+class Refused(Exception):
+    """hipRTC refused a source or an option; `log` is what it said, and `status` its own name for it."""
+
+    def __init__(self, status: str, log: str) -> None:
+        super().__init__(status, log)
+        self.status, self.log = status, log
+
+
+class UnknownArch(Exception):
+    """hipRTC does not know an architecture: the process that asked it has ended; `text` is what it printed last."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+@lru_cache(maxsize=1)
+def load() -> Hiprtc:
+    """Return the compiler of this process, opening it the first time. Raises `ToolchainError`."""
+    return Hiprtc(hiprtc_path())
+
+
+class Hiprtc:
+    """The compiler: its file, and the architectures that are known to be known to it."""
+
+    def __init__(self, path: str) -> None:
+        """Open it. Raises `ToolchainError` if that cannot be."""
+        self.path = path
+        library.note_compiler(path)
+        try:
+            self._api: Any = bindings.hiprtc()
+        except ImportError as error:
+            raise ToolchainError(
+                f"hipRTC is called through hip-python, which cannot be imported: {error}. Install it: "
+                f"{bindings.INSTALL}"
+            ) from error
+        if not self._api.has_symbol("hiprtcCompileProgram"):
+            raise ToolchainError(f"hipRTC cannot be opened, or is another library. It was found as {path}")
+        version = re.search(r"libhiprtc\.so\.(\d+)", os.path.basename(os.path.realpath(path)))
+        self._refuses = version is not None and int(version[1]) >= _REFUSING
+        self._known: set[str] = set()
+
+    def know(self, arch: str) -> None:
+        """Note that an architecture is one that hipRTC knows."""
+        self._known.add(arch)
+
+    def compile(self, source: str, label: str, arch: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
+        """Compile a text. `names` are name expressions: of kernels, or ``&`` and the name of a variable.
+
+        The interpreter lock is released. Raises `Refused`, `UnknownArch`, and `ToolchainError` if hipRTC itself is
+        broken.
+        """
+        if self._refuses or arch in self._known:
+            return self.compile_here(source, label, options, names)
+        compiled = self._compile_apart(source, label, options, names)
+        self.know(arch)
+        return compiled
+
+    def compile_here(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
+        """Compile in this process, which ends if the architecture is unknown to a hipRTC before HIP 7."""
+        api = self._api
+        # A lone surrogate, as names of files may have, must not stop a compilation.
+        text, name = (each.encode("utf-8", "surrogateescape") for each in (source, label))
+        (program,) = self._call("hiprtcCreateProgram", text, name, 0, None, None)
+        try:
+            for each in names:
+                self._call("hiprtcAddNameExpression", program, each.encode())
+            arguments = [os.fsencode(each) for each in options]
+            (result,) = api.hiprtcCompileProgram(program, len(arguments), arguments)
+            log = self._read("hiprtcGetProgramLog", program).rstrip(b"\0").decode("utf-8", "replace").strip("\n")
+            if result.name != "HIPRTC_SUCCESS":
+                raise Refused(result.name, log)
+            code = self._read("hiprtcGetCode", program)
+            lowered = {each: self._lowered(program, each) for each in names}
+            return Compiled(code, log, {each: symbol for each, symbol in lowered.items() if symbol})
+        finally:
+            api.hiprtcDestroyProgram(program.createRef())
+
+    def _compile_apart(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
+        request = {"source": source, "label": label, "options": list(options), "names": list(names)}
+        variables = {**os.environ, library.COMPILER_VARIABLE: self.path}
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        done = subprocess.run(
+            [sys.executable, "-m", "podium_amd.hiprtc"],
+            input=json.dumps(request),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=variables,
+        )
+        try:
+            answer = json.loads(done.stdout.rpartition("\n")[2])
+        except ValueError:
+            raise UnknownArch(done.stderr.strip()[-300:] or f"it ended with {done.returncode}") from None
+        if "refused" in answer:
+            raise Refused(*answer["refused"])
+        if "broken" in answer:
+            raise ToolchainError(answer["broken"])
+        return Compiled(base64.b64decode(answer["code"]), answer["log"], answer["lowered"])
+
+    def _lowered(self, program: Any, name: str) -> str:
+        result, lowered = self._api.hiprtcGetLoweredName(program, name.encode())
+        if result.name != "HIPRTC_SUCCESS":
+            return ""
+        return lowered.decode() if isinstance(lowered, bytes) else str(lowered)
+
+    def _read(self, function: str, program: Any) -> bytes:
+        (size,) = self._call(f"{function}Size", program)
+        data = bytearray(size)
+        if size:
+            self._call(function, program, data)
+        return bytes(data)
+
+    def _call(self, function: str, *arguments: Any) -> tuple[Any, ...]:
+        try:
+            result, *values = getattr(self._api, function)(*arguments)
+        except RuntimeError as error:  # what hip-python raises if the library has no such function
+            raise ToolchainError(f"hip-python cannot use hipRTC: {error}. It was found as {self.path}") from error
+        if result.name != "HIPRTC_SUCCESS":
+            raise ToolchainError(f"{function} of hipRTC failed with {result.name}. hipRTC was found as {self.path}")
+        return tuple(values)
+
+
+def _serve() -> None:
+    """Compile what the standard input asks for, and print what came out as the last line."""
+    request = json.load(sys.stdin)
+    output = os.dup(1)
+    os.dup2(2, 1)  # what the library prints must not get into the answer
+    answer: dict[str, object]
+    try:
+        compiled = load().compile_here(request["source"], request["label"], request["options"], request["names"])
+        answer = {
+            "code": base64.b64encode(compiled.code).decode(),
+            "log": compiled.log,
+            "lowered": compiled.lowered,
+        }
+    except Refused as refused:
+        answer = {"refused": [refused.status, refused.log]}
+    except ToolchainError as error:
+        answer = {"broken": str(error)}
+    with os.fdopen(output, "w") as file:
+        file.write(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    _serve()

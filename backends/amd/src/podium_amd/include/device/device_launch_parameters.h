@@ -1,0 +1,2 @@
+// hipRTC knows what kernels can use of it.
+#pragma once

@@ -1,0 +1,2 @@
+// hipRTC knows printf.
+#pragma once

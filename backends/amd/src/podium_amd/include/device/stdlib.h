@@ -1,0 +1,4 @@
+// hipRTC knows what kernels can use of it.
+#pragma once
+
+#include "stddef.h"

@@ -1,0 +1,2 @@
+// hipRTC knows memcpy and memset.
+#pragma once

@@ -1,0 +1,86 @@
+"""Launches of the interpreted level, by hip-python: the calls and the bytes of the generated C."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from struct import Struct
+from typing import Any
+
+from podium.backend import LaunchConfig, Parameters
+
+from podium_amd import api, bindings
+from podium_amd.attributes import HipLaunchConfig, LaunchAttribute, launch_attributes
+from podium_amd.function import mark_captured
+from podium_amd.stream import without_alias
+
+__all__ = ["launch"]
+
+
+def launch(function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
+    """Launch on a device, which is current for the call; return the status."""
+    hip = _hip()
+    status, current = hip.hipGetDevice()
+    if status != 0:
+        return int(status)
+    if current == device:
+        return _launch(hip, function, config, without_alias(stream), parameters)
+    (status,) = hip.hipSetDevice(device)
+    if status != 0:
+        return int(status)
+    launched = _launch(hip, function, config, without_alias(stream), parameters)
+    (status,) = hip.hipSetDevice(current)
+    return launched or int(status)
+
+
+@cache
+def _hip() -> Any:
+    api.hip()  # initialised, in a process that may use it
+    return bindings.hip()
+
+
+def _launch(hip: Any, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+    offsets = parameters.offsets
+    # The runtime copies the values before it returns; `values` has them until then. A tuple for `extra` would be packed
+    # by hip-python, which aligns structs to their sizes.
+    values = bytearray(parameters.data)
+    first = ctypes.addressof(ctypes.c_char.from_buffer(values)) if values else 0
+    addresses = _addresses(len(offsets)).pack(*[first + offset for offset in offsets]) or None
+    if config.attributes or (config.cooperative and not _has_cooperative()):
+        status = _launch_ex(hip, function, config, stream, addresses)
+    elif config.cooperative:
+        (status,) = hip.hipModuleLaunchCooperativeKernel(
+            function, *config.grid, *config.block, config.shared, stream, addresses
+        )
+    else:
+        (status,) = hip.hipModuleLaunchKernel(
+            function, *config.grid, *config.block, config.shared, stream, addresses, None
+        )
+    if status == 0 and stream:  # the default stream is never captured
+        status, state = hip.hipStreamIsCapturing(stream)
+        if status == 0 and state != 0:
+            mark_captured(function)
+        return 0
+    return int(status)
+
+
+def _launch_ex(hip: Any, function: int, config: LaunchConfig, stream: int, addresses: bytes | None) -> Any:
+    # hip-python's own type for an attribute has no member for its value
+    attributes = launch_attributes(config)
+    listed = (LaunchAttribute * len(attributes))()
+    for place, (key, words) in zip(listed, attributes):
+        place.id = key
+        place.value[: len(words)] = words
+    shape = HipLaunchConfig(config.grid, config.block, config.shared, stream, listed, len(attributes))
+    (status,) = hip.hipDrvLaunchKernelEx(ctypes.addressof(shape), function, addresses, None)
+    return status
+
+
+@cache
+def _has_cooperative() -> bool:
+    return api.has("hipModuleLaunchCooperativeKernel")
+
+
+@cache
+def _addresses(count: int) -> Struct:
+    return Struct(f"={count}Q")

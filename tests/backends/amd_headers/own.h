@@ -1,0 +1,2 @@
+#pragma once
+#define OWN 3.0f

@@ -1,0 +1,202 @@
+"""Compiling for AMD GPUs by the real hipRTC, without a device: code, metadata, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from podium.backend import Entry, ObjectCode, Options, Program, Signature, Target, Variable
+from podium.errors import CompileError, LoadError, ToolchainError
+
+pytest.importorskip("podium_amd", reason="podium-amd is not installed")
+pytest.importorskip("rocm.bindings.hiprtc", reason="hip-python is not installed")
+
+from podium_amd import object_code, toolchain
+from podium_amd.arch import Arch
+from podium_amd.code_object import CodeObject
+from podium_amd.compiler import compile_program
+from podium_amd.parameters import mismatch
+
+try:
+    _PATH = toolchain.hiprtc_path()
+except ToolchainError as error:
+    pytest.skip(f"hipRTC is not installed: {error}", allow_module_level=True)
+
+WAVE64, WAVE32 = Target("amd", "gfx90a", 64), Target("amd", "gfx1030", 32)
+_TYPES = "*fp32,i1,fp64,i8,{fp64,[3xi32]},u16,*ki64,fp16"
+_DIALECT = Path(__file__).with_name("amd_dialect.cu")
+
+
+def program(source: str, signature: str = "*fp32", name: str = "k", **options: object) -> Program:
+    return Program(source, entries=(Entry(name, Signature.parse(signature)),), options=Options.of(**options))  # type: ignore[arg-type]
+
+
+def refused(source: str, target: Target = WAVE64, **options: object) -> CompileError:
+    with pytest.raises(CompileError) as caught:
+        compile_program(program(source, **options), target)
+    return caught.value
+
+
+@pytest.fixture(scope="module")
+def dialect() -> dict[Target, ObjectCode]:
+    """The names that only CUDA has, compiled for warps of both sizes."""
+    entries = (
+        Entry("warps", Signature.parse("*i32,*u64")),
+        Entry("values", Signature.parse("*i32,*fp64,*fp16,*bf16,*void")),
+        Entry("rest", Signature.parse("*fp32,*kfp32,i32,u32,i64")),
+        Entry("names::templated<float, 3>", Signature.parse("*fp32")),
+        Entry("layout", Signature.parse(_TYPES)),
+    )
+    variables = (Variable.of("names::counter", "[3xi32]"), Variable.of("table", "[4xfp32]"))
+    made = Program(_DIALECT.read_text(), entries=entries, variables=variables, path=str(_DIALECT))
+    return {target: compile_program(made, target) for target in (WAVE64, WAVE32, Target("amd", "gfx1030", 64))}
+
+
+def test_what_cuda_text_names_is_there(dialect: dict[Target, ObjectCode]) -> None:
+    """The kernel language is CUDA's dialect: its warp functions, loads, half types and headers compile for both warps."""
+    for target, code in dialect.items():
+        described = CodeObject(code.code)
+        assert (code.format, code.target) == ("hsaco", target)
+        assert str(described.arch) == target.arch
+        assert {kernel.wavefront_size for kernel in described.kernels} == {target.warp_size}
+
+
+def test_names_are_those_of_the_source(dialect: dict[Target, ObjectCode]) -> None:
+    """Kernels of templates and variables of namespaces are found by what they are called in the source."""
+    code = dialect[WAVE64]
+    described = CodeObject(code.code)
+    kernel = described.kernel(code.symbol("names::templated<float, 3>"))
+    assert kernel is not None and kernel.max_threads == 128
+    sizes = {name: described.variables[code.symbol(name)] for name in ("names::counter", "table")}
+    assert sizes == {"names::counter": 12, "table": 16}
+
+
+def test_metadata_are_compared_with_the_signature(dialect: dict[Target, ObjectCode]) -> None:
+    """Number, place, size and kind of each parameter are those of the signature; what differs is said by name (ARG-09)."""
+    kernel = CodeObject(dialect[WAVE32].code).kernel("layout")
+    assert kernel is not None
+
+    def told(types: str) -> str | None:
+        return mismatch(kernel, Entry("layout", Signature.parse(types)))
+
+    assert told(_TYPES) is None
+    assert told(_TYPES + ",i32") == "kernel 'layout': its signature has 9 parameters, the code has 8"
+    assert "parameter 'arg2' (number 3): the signature says fp32 of 4 bytes" in str(
+        told(_TYPES.replace("fp64,i8", "fp32,i8"))
+    )
+    assert "(number 7): the signature says i64, the code has a pointer" in str(told(_TYPES.replace("*ki64", "i64")))
+    assert "at byte 25, the code has it at byte 32" in str(told(_TYPES.replace("{fp64,[3xi32]}", "opaque[24,1]")))
+    assert kernel.parameters[0].is_pointer and kernel.parameters[-1].size == 2
+
+
+def test_a_mistake_is_found_at_its_line() -> None:
+    """CMP-01: an error has the log, and points into the user's own text, not behind what podium puts in front."""
+    error = refused('extern "C" __global__ void k(float *x) {\n  x[0] = y;\n}')
+    assert (error.diagnostics[0].line, error.diagnostics[0].column) == (2, 10)
+    assert "x[0] = y;" in str(error) and error.log and error.target == "amd:gfx90a:64"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("__global__ void other(float *x) {}", ["there is no kernel 'k' in the source; it has: other"]),
+        ("__device__ void k(float *x) {}", ["'k' is a function, and no kernel"]),
+        ("__global__ void k(int x) {}", ["parameter 'arg0'", "the signature says *fp32 of 8 bytes", "4 bytes"]),
+        ("#include <cooperative_groups.h>\n__global__ void k(float *x) {}", ["podium-amd has no cooperative groups"]),
+        ("#include <cub/cub.cuh>\n__global__ void k(float *x) {}", ["<cub/cub.cuh> is NVIDIA's", "#ifndef __HIP__"]),
+        ("#include <mine.h>\n__global__ void k(float *x) {}", ["is in none of the include folders", "include_dirs"]),
+        ("__managed__ int v;\n__global__ void k(float *x) { *x = v; }", ["podium-amd has no __managed__ variables"]),
+        ('__global__ void k(float *x) { asm("mov.u32 %0, %laneid;" : "=r"(x)); }', ["Assembly in CUDA's text is PTX"]),
+        ("__device__ float f();\n__global__ void k(float *x) { *x = f(); }", ["f()", "hipRTC links no other code"]),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(source: str, words: list[str]) -> None:
+    """What AMD's GPUs or hipRTC have no counterpart of is said by its name, with what to do."""
+    error = str(refused(source))
+    assert [each for each in words if each not in error] == [], error
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("amd:sm_90:32", "An architecture is spelled like gfx942"),
+        ("amd:gfx90a:xnack:64", "An architecture is spelled like"),
+        ("amd:gfx90a:32", "gfx90a has warps of 64 threads, not of 32"),
+        ("amd:gfx999:64", "gfx999"),
+    ],
+)
+def test_a_wrong_architecture_costs_no_process(target: str, words: str) -> None:
+    """RTC-06: hipRTC before HIP 7 ends the process for an unknown architecture; podium's goes on, with an error."""
+    assert words in str(refused("__global__ void k(float *x) {}", Target.parse(target)))
+
+
+def test_features_of_the_architecture_are_kept() -> None:
+    """RTC-06: the full name goes to the compiler, and the code says what it was built for."""
+    code = compile_program(program("__global__ void k(float *x) {}"), Target("amd", "gfx90a:sramecc+:xnack-", 64))
+    found = object_code(code.code, {"k": "*fp32"})
+    assert found.target == code.target == Target("amd", "gfx90a:sramecc+:xnack-", 64)
+    assert found.symbol("k") == "_Z1kPf"
+    with pytest.raises(LoadError, match="its signature has 2 parameters"):
+        object_code(code.code, {"k": "*fp32,i32"})
+    with pytest.raises(LoadError, match="no kernel 'other'; it has: _Z1kPf"):
+        object_code(code.code, {"other": "*fp32"})
+    for damaged in (code.code[:200], code.code[: len(code.code) // 2], b"\x7fELF" + bytes(80), b"other"):
+        with pytest.raises(LoadError):
+            object_code(damaged, {"k": "*fp32"})
+
+
+def test_options_are_said_in_the_words_of_all_backends() -> None:
+    """Macros, folders, the language's version, fast mathematics and debug information reach the compiler."""
+    source = """
+#if WIDTH != 7 || __cplusplus < 202002L || !defined(__FAST_MATH__)
+#error "options"
+#endif
+#include <own.h>
+__global__ void k(float *x) { *x = OWN; }
+"""
+    folder = Path(__file__).parent / "amd_headers"
+    code = compile_program(
+        program(source, defines={"WIDTH": 7}, std="c++20", fast_math=True, line_info=True, include_dirs=[folder]),
+        WAVE32,
+    )
+    assert code.symbol("k") == "_Z1kPf"
+    assert "max_registers= is the word" in str(refused("__global__ void k(float *x) {}", flags=["--maxrregcount=32"]))
+    assert "which gfx90a does not run" in str(
+        refused("__global__ void k(float *x) {}", flags=["--offload-arch=gfx1030"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "device", "runs"),
+    [
+        ("gfx90a", "gfx90a:sramecc+:xnack-", True),
+        ("gfx90a:xnack-", "gfx90a:sramecc+:xnack-", True),
+        ("gfx90a:xnack+", "gfx90a:sramecc+:xnack-", False),
+        ("gfx90a", "gfx942", False),
+        ("gfx11-generic", "gfx1102", True),
+        ("gfx9-4-generic", "gfx90a", False),
+        ("gfx942:sramecc+", "gfx942", True),
+    ],
+)
+def test_code_runs_where_its_features_are_set_as_it_says(code: str, device: str, runs: bool) -> None:
+    """RTC-06: a feature that code does not name may be set either way; one that it names must be set so."""
+    assert Arch.parse(code).runs_on(Arch.parse(device)) is runs
+
+
+def test_the_toolchain_is_named_without_opening_the_compiler() -> None:
+    """Every process asks which compiler there is, and few compile: neither hip-python nor the compiler is loaded."""
+    program = """
+import sys
+from podium_amd.driver import AmdDriver
+name = AmdDriver().toolchain("cuda")
+with open("/proc/self/maps") as lines:
+    print(any("comgr" in line for line in lines), "rocm.bindings.hiprtc" in sys.modules, sys.argv[1] in name)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, _PATH], capture_output=True, text=True, env=dict(os.environ), timeout=60
+    )
+    assert done.stdout.strip() == "False False True", done.stderr
