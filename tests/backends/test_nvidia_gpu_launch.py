@@ -238,12 +238,12 @@ def test_kernels_find_the_bytes_that_were_laid_out(gpu: NvidiaDriver, kernels: p
         out, dumped = podium.asarray([0] * 18, "u64"), podium.asarray([0] * 160, "u8")
         kernel[1, 1](*values, out, dumped)
     launcher = kernel.binding(gpu).launcher
-    packed = launcher.pack((*values, out, dumped))
+    parameters = launcher.layout.lay_out(launcher.pack((*values, out, dumped)).values)
     data = dumped.tobytes()
     for index in range(9):
         offset, size = out.tolist()[2 * index : 2 * index + 2]
-        assert offset == launcher._offsets[index], index
-        assert data[offset : offset + size] == packed.values[index], index
+        assert offset == parameters.offsets[index], index
+        assert data[offset : offset + size] == parameters.data[offset : offset + size], index
 
 
 # ---- faults ----

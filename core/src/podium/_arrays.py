@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Container
 from typing import Any
 
-from podium._exchange import Tensor, exchange_table, is_contiguous
+from podium._exchange import Answer, Tensor, exchange_table, is_contiguous
 from podium._record import record
 
 __all__ = [
@@ -143,7 +143,7 @@ def locate(
         tensor = table.tensor(value)
         if tensor is not None:
             place = tensor.device.type, tensor.device.index
-            stream = None if place[0] in HOST_TYPES else table.stream(*place)
+            stream = None if place[0] in HOST_TYPES else table.stream(*place, Answer())
             return _location(tensor, value, readonly=False, stream=stream)
     if host_memory and (found := _from_buffer(value)) is not None:
         return found

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import lru_cache
 from struct import Struct
-from typing import Any
 
-__all__ = ["ExchangeTable", "Tensor", "exchange_table", "is_contiguous"]
+__all__ = [
+    "Answer",
+    "ExchangeTable",
+    "Tensor",
+    "exchange_table",
+    "first_strides",
+    "has_order_of_c",
+    "is_contiguous",
+    "tensor_fields",
+]
 
 
 class _Device(ctypes.Structure):
@@ -34,12 +41,25 @@ class Tensor(ctypes.Structure):
     ]
 
 
-_fields = Struct("=QiiiBBHQQQ").unpack_from  # of a Tensor: all of them in the time of one by its name
+tensor_fields = Struct("=Qiii4x8xQQ").unpack_from
+"""Of a `Tensor`: data, device type, device, axes, strides and offset, in the time of one by its name."""
 
-_integer_at = ctypes.c_int64.from_address
+_MOST_PLACES = 1024
+first_strides: dict[int, ctypes.c_int64] = {}
+"""The first stride of arrays with one axis, by address; what is there is read only while its array lives."""
 
-_FromObject = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
-_CurrentStream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))
+# Without types of arguments: to convert them takes as long as the calls, so they are what C takes already.
+_Function = ctypes.PYFUNCTYPE(ctypes.c_int)
+
+
+class Answer:
+    """Memory for what a table says, which launches use again."""
+
+    __slots__ = ("reference", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor = Tensor()
+        self.reference = ctypes.byref(self.tensor)
 
 
 class _Exchange(ctypes.Structure):
@@ -61,44 +81,38 @@ class ExchangeTable:
     """The table of one type of arrays."""
 
     def __init__(self, table: _Exchange) -> None:
-        self._tensor_from_object = _FromObject(table.tensor_from_object)
-        self._current_stream = _CurrentStream(table.current_stream) if table.current_stream else None
+        self.ask = _Function(table.tensor_from_object)  # (py_object, reference) -> 0; `Answer` has the reference
+        self._current_stream = _Function(table.current_stream) if table.current_stream else None
+        self.knows_stream = self._current_stream is not None
 
     def tensor(self, value: object) -> Tensor | None:
         """Return the tensor of an array, which points into it; None if the library gives none."""
-        tensor = Tensor()
-        return tensor if self._tensor_from_object(value, tensor) == 0 else None
+        answer = Answer()
+        return None if self.ask(ctypes.py_object(value), answer.reference) else answer.tensor
 
-    def place(self, value: object, tensor: Tensor) -> tuple[int, int, int, bool] | None:
-        """Return the address of an array, its device's type and index, and whether it is C-contiguous.
-
-        The library writes to `tensor`, which can be used again: to make one takes as long as to ask.
-        """
-        if self._tensor_from_object(value, tensor) != 0:
-            return None
-        data, device_type, device, ndim, _, _, _, shape, strides, offset = _fields(tensor)
-        contiguous = (
-            not strides
-            or (ndim == 1 and _integer_at(strides).value == 1)
-            or is_contiguous(_axes_type(ndim).from_address(shape)[:], _axes_type(ndim).from_address(strides)[:])
-        )
-        return data + offset, device_type, device, contiguous
-
-    def stream(self, device_type: int, device: int) -> int | None:
+    def stream(self, device_type: int, device: int, answer: Answer) -> int | None:
         """Return the library's current stream on a device; None if it does not tell."""
         if self._current_stream is None:
             return None
-        stream = ctypes.c_uint64()
         try:
-            status = self._current_stream(device_type, device, stream)
+            if self._current_stream(device_type, device, answer.reference):
+                return None
         except (RuntimeError, ValueError, TypeError, BufferError):
             return None
-        return stream.value if status == 0 else None
+        return answer.tensor.data  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=64)
-def _axes_type(count: int) -> Any:
-    return ctypes.c_int64 * count
+def has_order_of_c(tensor: Tensor) -> bool:
+    """Tell whether a tensor is C-contiguous; the first stride of one axis is remembered if it is."""
+    axes = tensor.ndim
+    if not is_contiguous(tensor.shape[:axes], tensor.strides[:axes]):
+        return False
+    if axes == 1:
+        address = ctypes.addressof(tensor.strides.contents)
+        if len(first_strides) >= _MOST_PLACES:
+            first_strides.clear()
+        first_strides[address] = ctypes.c_int64.from_address(address)
+    return True
 
 
 def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -51,8 +51,10 @@ class Launch:
         """Launch."""
         if self._generated is not None or self._promote():
             self._generated(*args, **keywords)  # type: ignore[misc]
+        elif keywords:
+            self._with_keywords(args, keywords)
         else:
-            self.slow(*args, **keywords)
+            self._run(args)
 
     def twin(self) -> Callable[..., None]:
         """Return the generated launch of the same behaviour if its module is there by now, else this one."""
@@ -105,15 +107,22 @@ class Launch:
         return True
 
     def _run(self, args: tuple[Any, ...]) -> None:
-        launcher, driver = self.binding.launcher, self.binding.driver
+        binding = self.binding
+        launcher, driver = binding.launcher, binding.driver
         packed = launcher.pack(args)
-        device = driver.current_device() if packed.device is None else packed.device
-        stream = self.stream if self.stream is not None else packed.stream
-        if stream is None:
+        _, device, stream, _ = packed
+        if device is None:
+            device = driver.current_device()
+        if self.stream is not None:
+            stream = self.stream
+        elif stream is None:
             stream = driver.current_stream(device)
-        function = self.prepare(device, stream)
+        epoch, prepared = self._prepared
+        function = prepared.get(device) if epoch == binding.epoch else None
         if function is None:
-            return
+            function = self.prepare(device, stream)
+            if function is None:
+                return
         launcher.fire(self.config, device, stream, function, packed, args)
 
     def _with_keywords(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import operator
 import struct
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from podium._arguments import describe
 from podium._record import record
@@ -93,6 +93,14 @@ class LaunchConfig:
         assign(self, "cooperative", bool(cooperative))
         assign(self, "dependent", bool(dependent))
         assign(self, "attributes", _attributes(attributes) if attributes else ())
+        assign(self, "is_plain", not (cooperative or dependent or attributes) and cluster_size == (1, 1, 1))
+
+    if TYPE_CHECKING:
+        # no field: it follows from them
+
+        @property
+        def is_plain(self) -> bool:
+            """Whether it is nothing more than a grid, a block and shared memory."""
 
     @property
     def blocks(self) -> int:

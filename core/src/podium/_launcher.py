@@ -10,7 +10,6 @@ plain back to the methods here, so there is one place for each decision and each
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +19,9 @@ from podium import _debug, _settings, _state
 from podium._hooks import LaunchEvent, hooks
 from podium._launch_config import AXES, Dim3, LaunchConfig, dim3, pack_attributes
 from podium._limits import check_features, check_limits, grid_error
-from podium._parameters import LARGEST, Parameters, parameter_offsets
+from podium._parameters import LARGEST, Layout
 from podium._signature import Signature
+from podium._state import ATTENDED, record, words
 from podium._stream import stream_handle
 from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, SignatureError
 
@@ -103,9 +103,8 @@ class Launcher:
             for which in ("global", "profile")
             if read(f"{which}_scratch_size", None) is not None
         ]
-        self._offsets = parameter_offsets(self.signature, len(self._scratch))
-        sizes = [parameter.type.size for parameter in self.signature.passed] + [8] * len(self._scratch)
-        self.parameter_bytes = self._offsets[-1] + sizes[-1] if sizes else 0
+        self.layout = Layout(self.signature, len(self._scratch))
+        self.parameter_bytes = self.layout.size
         if self.parameter_bytes > LARGEST:
             raise SignatureError(
                 f"{self.name}: its parameters have {self.parameter_bytes} bytes, and no launch takes more than "
@@ -126,7 +125,7 @@ class Launcher:
         self._quick: Any = None  # the same, if a call is nothing else than a call of it
         self._fits = False  # whether the limits of the device have been looked at
         self._build: Build | None = None
-        self._launched = False  # from Python: a second such launch is when C begins to be worth it
+        self._launched = False  # once from Python: a second such launch is when C begins to be worth it
         check_features(self.name, self.driver, self._config((1, 1, 1)))
         self._packed_attributes = pack_attributes(self.attributes, self.driver.attribute_keys)
         self._choose_level(_settings.launcher_level())
@@ -278,14 +277,18 @@ class Launcher:
         self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
     ) -> None:
         """Launch converted arguments from Python: scratch, hooks, the record of launches, the driver call."""
-        attended = _state.attended()
+        if self._build is not None:
+            if self._launched:
+                self.build()
+            self._launched = True
+        attended = words[ATTENDED]
+        if not attended:
+            self._drive(config, device, stream, function, packed, args)
+            return
         if attended & _state.FORKED:
             self._check_fork()
-        if self._launched:
-            self.build()
-        self._launched = True
         if not attended & _state.HOOKS:
-            self._drive(config, device, stream, function, packed, args)
+            self._drive_and_wait(config, device, stream, function, packed, args)
             return
         event = LaunchEvent(
             kernel=self.name,
@@ -297,22 +300,31 @@ class Launcher:
             shared=config.shared,
             arguments=self.packer.describe(packed, args),
         )
-        hooks.around(event, lambda: self._drive(config, device, stream, function, packed, args))
+        hooks.around(event, lambda: self._drive_and_wait(config, device, stream, function, packed, args))
 
     def _drive(
         self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
     ) -> None:
-        values, scratch = packed.values, []
-        for which in range(len(self._scratch)):
-            address, owner = self._allocate_scratch(which, config.blocks, device, stream)
-            values = *values, address.to_bytes(8, sys.byteorder)
-            scratch.append(owner)
-        _state.record(self._id, config.grid, config.block, device, stream)
-        status = self.driver.launch(function, config, device, stream, Parameters.lay_out(values, self._offsets))
+        values, driver, scratch = packed[0], self.driver, []
+        if self._scratch:
+            values = list(values)
+            for which in range(len(self._scratch)):
+                address, owner = self._allocate_scratch(which, config.blocks, device, stream)
+                values.append(address)
+                scratch.append(owner)
+        parameters = self.layout.lay_out(values)
+        record(self._id, config.grid, config.block, device, stream)
+        status = driver.launch(function, config, device, stream, parameters)
         if status:
             self._raise_status(status, *config.grid, *config.block, device, stream)
-        if stream and self.driver.host_memory:
+        self.layout.give_back(parameters)
+        if stream and driver.host_memory:
             self._keep_alive(device, stream, *args, *packed.owners, *scratch)
+
+    def _drive_and_wait(
+        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
+    ) -> None:
+        self._drive(config, device, stream, function, packed, args)
         if _debug.enabled() and not self.driver.capturing(device, stream):  # waiting would destroy the capture
             status = self.driver.synchronize(device, stream)
             if status:

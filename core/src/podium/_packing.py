@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from ctypes import py_object
+from operator import itemgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from podium._arguments import Slot, describe
 from podium._arrays import ANYWHERE, CPU, DEVICE_NAMES, HOST_TYPES, ArrayLocation, has_masked, is_address, locate
 from podium._debug import enabled as debugging
-from podium._exchange import ExchangeTable, Tensor, exchange_table
+from podium._exchange import Answer, ExchangeTable, exchange_table, first_strides, has_order_of_c, tensor_fields
 from podium._hooks import ArgumentInfo
-from podium._record import record
+from podium._parameters import value_code
 from podium._signature import Signature, Type
+from podium._state import ATTENDED, DEBUG, words
 from podium.errors import ArgumentCountError, ArrayDeviceError
 
 if TYPE_CHECKING:
@@ -25,18 +29,15 @@ __all__ = ["Packed", "Packer"]
 _Stream = int | tuple[ExchangeTable, int, int]
 """A stream, or the table to ask for it, with the type and the index of the device."""
 
-_Place = tuple[int, int, _Stream | None, object]
-"""The memory of a pointer argument: address, device or -1, its library's stream or None, its owner."""
 
+class Packed(tuple[list[Any], "int | None", "int | None", list[object]]):
+    """Arguments after conversion: the values, as `podium._parameters.Layout` takes them, and what the arrays told."""
 
-@record
-class Packed:
-    """Arguments after conversion: the values in order, and what the arrays among them told."""
-
-    values: tuple[bytes, ...]
-    device: int | None
-    stream: int | None
-    owners: tuple[object, ...]
+    __slots__ = ()
+    values: list[Any] = property(itemgetter(0))  # type: ignore[assignment]
+    device: int | None = property(itemgetter(1))  # type: ignore[assignment]
+    stream: int | None = property(itemgetter(2))  # type: ignore[assignment]
+    owners: list[object] = property(itemgetter(3))  # type: ignore[assignment]
 
 
 class Packer:
@@ -46,86 +47,93 @@ class Packer:
         self.kernel, self.signature, self.driver, self.contiguous = kernel, signature, driver, contiguous
         self._reached = driver.dlpack_devices
         self._slots = [Slot(kernel, index, parameter) for index, parameter in enumerate(signature)]
-        self._conversions = [(slot, *_conversion(slot.parameter.type)) for slot in self._slots]
+        self._plan = [(slot, *_plain(slot.parameter.type)) for slot in self._slots]
+        self._answers: list[Answer] = []  # that no launch uses at the moment
 
     def pack(self, args: Sequence[object]) -> Packed:
         """Check and convert all arguments; raise for the first that does not fit."""
-        if len(args) != len(self._slots):
+        if len(args) != len(self._plan):
             raise self.count_error(len(args))
-        values: list[bytes] = []
+        values: list[Any] = []
         owners: list[object] = []
-        places: list[tuple[Slot, int]] = []
-        streams: list[tuple[int, _Stream]] = []
-        is_debugging, tensor = debugging(), Tensor()
-        for value, (slot, plain, pack) in zip(args, self._conversions):
+        streams: list[_Stream] = []
+        others: list[tuple[Slot, int]] = []  # arrays that are not where the first is
+        table: Any
+        device, kind, ask, reached, any_order = -1, None, None, self._reached, not self.contiguous
+        is_debugging = words[ATTENDED] & DEBUG
+        try:
+            answer = self._answers.pop()
+        except IndexError:
+            answer = Answer()
+        tensor, reference = answer.tensor, answer.reference
+        for value, (slot, plain, low, high) in zip(args, self._plan):
             if plain is not None:
-                if type(value) is plain and value == value:  # a NaN's bits are for Slot to say
-                    try:
-                        values.append(pack(value))
-                        continue
-                    except (struct.error, OverflowError):
-                        pass
-                values.append(slot.encode(value))
-            elif pack is not _nothing:
-                place = None if is_debugging else self._plain_place(value, tensor)
-                if place is None:
-                    place = self.locate(slot.index, value)
-                address, where, stream, owner = place
-                values.append(pack(address))
+                values.append(value if type(value) is plain and low <= value <= high else _decoded(slot, value))
+                continue
+            if low is None:  # a constant, which is not passed
+                continue
+            if type(value) is not kind:
+                kind = type(value)
+                table = None if is_debugging else exchange_table(kind)
+                ask = None if table is None else table.ask
+            if ask is not None and not ask(py_object(value), reference):
+                address, device_type, where, axes, strides, offset = tensor_fields(tensor)
+                fits = device_type in reached and (
+                    any_order
+                    or not strides
+                    or (axes == 1 and strides in first_strides and first_strides[strides].value == 1)
+                    or has_order_of_c(tensor)
+                )
+            else:
+                fits = False
+            if fits:
+                values.append(address + offset if offset else address)
+                owners.append(value)
+                if where == device and streams:
+                    continue
+                stream = (table, device_type, where) if table.knows_stream and device_type not in HOST_TYPES else None
+                if device_type in ANYWHERE:
+                    where = -1
+            else:
+                address, where, stream, owner = self._place_of(slot, value, is_debugging)
+                values.append(address)
                 owners.append(owner)
-                if stream is not None:
-                    streams.append((where, stream))
-                if where >= 0:
-                    places.append((slot, where))
-        device = self._common_device(places)
+            # A stream is one of a device: that of an array on another one, which is within reach, is no choice.
+            if stream is not None and (where < 0 or device < 0 or where == device):
+                streams.append(stream)
+            if where != device and where >= 0:
+                if device < 0:
+                    device = where
+                else:
+                    others.append((slot, where))
+        library = _first(streams, answer) if streams else None
+        self._answers.append(answer)
+        if others:
+            self._check_reach(device, others)
         if is_debugging:
-            self._check_addresses(args, device)
-        stream = self._first_stream(streams, device) if streams else None
-        return Packed(tuple(values), device, stream, tuple(owners))
+            self._check_addresses(args, None if device < 0 else device)
+        return Packed((values, None if device < 0 else device, library, owners))
 
-    def _plain_place(self, value: object, tensor: Tensor) -> _Place | None:
-        """Find the memory of what is read fast, as the generated level does in C; None if it needs a closer look."""
-        kind = type(value)
-        table = exchange_table(kind)
-        if table is not None:
-            found = table.place(value, tensor)
-            if found is None:
-                return None
-            address, device_type, device, contiguous = found
-            if device_type not in self._reached or (self.contiguous and not contiguous):
-                return None
-            stream = None if device_type in HOST_TYPES else (table, device_type, device)
-            return address, -1 if device_type in ANYWHERE else device, stream, value
-        if value is None:
-            return 0, -1, None, None
-        if kind is int:
-            return (value, -1, None, None) if 0 <= value < 1 << 64 else None  # type: ignore[operator, return-value]
-        if hasattr(kind, "_podium_place") and (packed := getattr(value, "_podium_place", None)):
-            address, device_type, device = _PLACE.unpack(packed)
-            if device_type in self._reached:
-                return address, -1 if device_type in ANYWHERE else device, None, value
-        return None
+    def _place_of(self, slot: Slot, value: Any, is_debugging: int) -> tuple[int, int, Any, object]:
+        """Find the memory of what has no exchange table, or needs a closer look."""
+        if not is_debugging:
+            kind = type(value)
+            if value is None:
+                return 0, -1, None, None
+            if kind is int:
+                if 0 <= value < 1 << 64:
+                    return value, -1, None, None
+            elif hasattr(kind, "_podium_place") and (packed := getattr(value, "_podium_place", None)):
+                address, device_type, device = _PLACE.unpack(packed)
+                if device_type in self._reached:
+                    return address, -1 if device_type in ANYWHERE else device, None, value
+        return self.locate(slot.index, value)
 
-    @staticmethod
-    def _first_stream(streams: Sequence[tuple[int, _Stream]], device: int | None) -> int | None:
-        """Return the stream of the library of the first array that has one.
-
-        A stream is one of a device: that of an array on another one, which is within reach, cannot be launched in.
-        """
-        for where, source in streams:
-            if where in (-1, device):
-                stream = source if isinstance(source, int) else source[0].stream(source[1], source[2])
-                if stream is not None:
-                    return stream
-        return None
-
-    def _common_device(self, places: Sequence[tuple[Slot, int]]) -> int | None:
-        """Return the device of the first array; the others must be there or within its reach."""
-        device = places[0][1] if places else None
-        for slot, where in places:
-            if device is not None and where != device and not self.driver.can_access(device, where):
+    def _check_reach(self, device: int, others: Sequence[tuple[Slot, int]]) -> None:
+        """Raise for the first of the arrays on other devices that the device of the launch does not reach."""
+        for slot, where in others:
+            if where != device and not self.driver.can_access(device, where):
                 raise self._peer_error(slot, device, where)
-        return device
 
     def encode(self, index: int, value: object) -> bytes:
         """Convert one scalar or struct."""
@@ -210,7 +218,7 @@ class Packer:
             if type.kind == "constexpr":
                 infos.append(ArgumentInfo(name, "constexpr"))
             elif type.kind == "pointer":
-                infos.append(ArgumentInfo(name, str(type), address=_ADDRESS.unpack(next(values))[0]))
+                infos.append(ArgumentInfo(name, str(type), address=next(values)))
             else:
                 next(values)
                 infos.append(ArgumentInfo(name, str(type), value=value if isinstance(value, (int, float)) else None))
@@ -263,31 +271,44 @@ class Packer:
 
 
 _PLACE = Struct("=Qii")  # podium._memory packs it
-_ADDRESS = Struct("=Q")
 
-# What struct packs as C does, for values of exactly one type; the others, and those that do not fit, are for Slot.
-_CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
-_CODES |= {"fp32": "f", "fp64": "d"}
 _PLAIN = {"boolean": bool, "signed": int, "unsigned": int, "float": float}
+_LARGEST_FLOATS = {"fp32": 3.4028234663852886e38, "fp64": math.inf}
 
 
-def _conversion(type: Type) -> tuple[type | None, Callable[[Any], bytes]]:
-    """Return the plain Python type of a parameter's values, and what packs one; no type for addresses and structs."""
-    if type.kind == "constexpr":
-        return None, _nothing
-    if type.kind == "pointer":
-        return None, _ADDRESS.pack
-    code = _CODES.get(type.spelling)
-    return (_PLAIN[type.kind], Struct("=" + code).pack) if code else (_Never, bytes)
+def _plain(type: Type) -> tuple[type | None, Any, Any]:
+    """Return the Python type of a scalar's plain values, the least and the greatest of them.
+
+    No type for pointers, and no limits either for constants.
+    """
+    kind = type.kind
+    if kind in ("pointer", "constexpr"):
+        return None, (0 if kind == "pointer" else None), None
+    if value_code(type).endswith("s"):  # bytes are made of all values
+        return _Never, 0, 0
+    if kind == "float":  # a NaN is not between them: its bits are for Slot to say
+        return float, -_LARGEST_FLOATS[type.spelling], _LARGEST_FLOATS[type.spelling]
+    bits = 1 if kind == "boolean" else 8 * type.size
+    return _PLAIN[kind], *((-(1 << bits - 1), (1 << bits - 1) - 1) if kind == "signed" else (0, (1 << bits) - 1))
+
+
+def _decoded(slot: Slot, value: object) -> object:
+    """Convert any value of a scalar or a struct to what is written for it: a number, or bytes."""
+    data, code = slot.encode(value), value_code(slot.parameter.type)
+    return data if code.endswith("s") else struct.unpack("=" + code, data)[0]
+
+
+def _first(streams: Sequence[_Stream], answer: Answer) -> int | None:
+    """Return the stream of the first library that tells."""
+    for source in streams:
+        stream = source if isinstance(source, int) else source[0].stream(source[1], source[2], answer)
+        if stream is not None:
+            return stream
+    return None
 
 
 class _Never:
     """The type of no value."""
-
-
-def _nothing(value: object) -> bytes:
-    """Stand for the packing of what is not passed."""
-    return b""
 
 
 def _cure(value: object) -> str:

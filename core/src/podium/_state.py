@@ -13,6 +13,7 @@ from struct import Struct
 from podium import _record
 
 __all__ = [
+    "ATTENDED",
     "DEBUG",
     "FORKED",
     "HOOKS",
@@ -26,6 +27,7 @@ __all__ = [
     "recent",
     "record",
     "used",
+    "words",
 ]
 
 RECENT_SIZE = 64
@@ -52,9 +54,17 @@ class _State(ctypes.Structure):
     ]
 
 
-_LAUNCH, _RECENT = Struct("=QQ3I3Iq"), _State.recent.offset  # a whole record at once, in the time of one member
-
 _state = _State()
+_bytes = memoryview(_state).cast("B")
+words = _bytes.cast("Q")
+"""The state as words: in a launch, a member of a structure takes as long as all else that is done with it."""
+
+ATTENDED, _LAUNCHES = _State.attended.offset // 8, _State.launches.offset // 8
+"""Where among the words are the reasons that are on."""
+
+_LAUNCH, _RECENT = Struct("=QQ3I3Iq"), _State.recent.offset
+_put, _SIZE = _LAUNCH.pack_into, _LAUNCH.size
+
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_state))  # C reads it until the process ends, longer than this module lives
 _ids = itertools.count(1)
 _names: dict[int, str] = {}
@@ -100,10 +110,10 @@ def attended() -> int:
 
 def record(kernel: int, grid: tuple[int, int, int], block: tuple[int, int, int], device: int, stream: int) -> None:
     """Note a launch."""
-    launches = _state.launches
-    place = _RECENT + launches % RECENT_SIZE * _LAUNCH.size
-    _LAUNCH.pack_into(_state, place, kernel, stream, *grid, *block, device)
-    _state.launches = launches + 1
+    launches = words[_LAUNCHES]
+    (x, y, z), (i, j, k) = grid, block
+    _put(_bytes, _RECENT + launches % RECENT_SIZE * _SIZE, kernel, stream, x, y, z, i, j, k, device)
+    words[_LAUNCHES] = launches + 1
 
 
 def recent() -> list[RecentLaunch]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import podium
@@ -64,10 +63,9 @@ class CheckedLauncher(CpuLauncher):
             for index, array in found:
                 owner = next(each for each in ranges if each.start <= array.start and array.end <= each.end)
                 if owner.copy is not None:
-                    address = int.from_bytes(values[index], sys.byteorder) - owner.start + owner.copy.start
-                    values[index] = address.to_bytes(8, sys.byteorder)
+                    values[index] += owner.copy.start - owner.start
             with driver.checks.naming(names):
-                super().fire(config, device, 0, function, replace(packed, values=tuple(values)), args)
+                super().fire(config, device, 0, function, type(packed)((values, *packed[1:])), args)
         finally:
             for each in ranges:
                 if each.copy is not None:
@@ -83,7 +81,7 @@ class CheckedLauncher(CpuLauncher):
             if kind == "constexpr":
                 continue
             if kind == "pointer":
-                address = int.from_bytes(packed.values[index], sys.byteorder)
+                address = packed.values[index]
                 owner = next(owners)
                 extent = _extent(value, owner, address) if address and not self._is_variable(value, address) else None
                 if extent is not None:

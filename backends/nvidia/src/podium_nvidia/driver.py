@@ -5,7 +5,7 @@ The modules are imported when they are first needed: choosing a driver must cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from podium.backend import (
@@ -54,7 +54,6 @@ class NvidiaDriver(Driver):
         the variable's, or if PODIUM_NVIDIA_NVTX asks for ranges and the package nvtx is missing.
         """
         self._devices: tuple[Device, ...] | None = None
-        self._launch: Callable[[int, LaunchConfig, int, int, Parameters], int] | None = None
         self._default_stream = default_stream_handle(default_stream)
         if self._default_stream == PER_THREAD:
             self.launcher_cls = PerThreadLauncher  # type: ignore[misc]  # for this instance
@@ -170,19 +169,17 @@ class NvidiaDriver(Driver):
     def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
         """Refuse attributes that the device lacks, and blocks, clusters and cooperative grids that do not fit."""
         known = function.attributes
-        is_special = config.cooperative or config.dependent or config.attributes or config.cluster != (1, 1, 1)
-        if is_special or "cluster_x" in known or config.shared > known["max_dynamic_shared"]:
+        if not config.is_plain or "cluster_x" in known or config.shared > known["max_dynamic_shared"]:
             from podium_nvidia.occupancy import check_shape
 
             check_shape(kernel, function, config, device)
 
     def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
         """Launch by cuda-python; return the status."""
-        if self._launch is None:
-            from podium_nvidia.launch import launch
+        from podium_nvidia.launch import launch
 
-            self._launch = launch
-        return self._launch(function, config, device, stream, parameters)
+        self.launch = launch  # type: ignore[method-assign]  # from now on without this step
+        return launch(function, config, device, stream, parameters)
 
     def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
         """Compute how many blocks of a launch run at once."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from functools import cache
-from struct import Struct
 from typing import Any
 
 from podium.backend import LaunchConfig, Parameters
@@ -17,7 +15,6 @@ from podium_nvidia.function import mark_captured, uses_libraries
 
 __all__ = ["launch"]
 
-_NO_CLUSTER = (1, 1, 1)
 _LEGACY = 1  # a handle of the legacy stream that is not 0
 
 
@@ -26,54 +23,38 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
 
     A thread that had no context keeps the primary one, as it does in generated launches: the next launch finds it.
     """
-    cuda = _cuda()
+    cuda, are_free = _cuda()
     status, current = cuda.cuCtxGetDevice()
-    if status == 0 and int(current) == device and _are_free():
+    if not status and are_free and int(current) == device:
         return _launch(cuda, function, config, stream, parameters)
-    if status != 0 and context.current_device() is None:
+    if status and context.current_device() is None:
         (status,) = cuda.cuCtxSetCurrent(cuda.CUcontext(context.primary(device)))
-        if status != 0:
+        if status:
             return int(status)
-    with context.current(device) if _are_free() else context.current_primary(device):
+    with context.current(device) if are_free else context.current_primary(device):
         return _launch(cuda, function, config, stream, parameters)
 
 
 @cache
-def _cuda() -> Any:
-    return bindings()
-
-
-@cache
-def _are_free() -> bool:
-    """Tell whether kernels can be launched in any context of their device; those of old drivers cannot."""
-    return uses_libraries()
+def _cuda() -> tuple[Any, bool]:
+    """Return cuda-python, and whether kernels can be launched in any context of their device: not with old drivers."""
+    return bindings(), uses_libraries()
 
 
 def _launch(cuda: Any, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
-    offsets = parameters.offsets
-    # The driver copies the values before it returns; `values` has them until then.
-    values = bytearray(parameters.data)
-    first = ctypes.addressof(ctypes.c_char.from_buffer(values)) if values else 0
-    addresses = _addresses(len(offsets)).pack(*[first + offset for offset in offsets])
-    if stream == 0:
+    if not stream:
         stream = _legacy_stream()
-    if config.cooperative or config.dependent or config.attributes or config.cluster != _NO_CLUSTER:
-        (status,) = cuda.cuLaunchKernelEx(_shape(cuda, config, stream), function, addresses, 0)
+    if config.is_plain:
+        (x, y, z), (i, j, k) = config.grid, config.block
+        (status,) = cuda.cuLaunchKernel(function, x, y, z, i, j, k, config.shared, stream, parameters.pointer, 0)
     else:
-        (status,) = cuda.cuLaunchKernel(
-            function, *config.grid, *config.block, config.shared, stream, addresses or None, 0
-        )
-    if status == 0 and stream > _LEGACY:  # the legacy stream is never captured
+        (status,) = cuda.cuLaunchKernelEx(_shape(cuda, config, stream), function, parameters.pointer, 0)
+    if not status and stream > _LEGACY:  # the legacy stream is never captured
         status, state = cuda.cuStreamIsCapturing(stream)
-        if status == 0 and state != 0:
+        if not status and state:
             mark_captured(function)
         return 0
     return int(status)
-
-
-@cache
-def _addresses(count: int) -> Struct:
-    return Struct(f"={count}Q")
 
 
 @cache
