@@ -654,3 +654,35 @@ def test_the_structures_are_those_of_the_c_header() -> None:
     assert ctypes.sizeof(_exchange.Tensor) == 48
     assert ctypes.sizeof(_arrays.VersionedTensor) == 80
     assert _exchange.Tensor.byte_offset.offset == 40
+
+
+def test_the_interface_of_torch_for_rocm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTX-10: a build of torch for ROCm has the interface too, and calls its devices "cuda"; its version tells them apart."""
+    tensor = type(interface())
+
+    def torch(hip: str | None) -> SimpleNamespace:
+        return SimpleNamespace(Tensor=tensor, version=SimpleNamespace(hip=hip))
+
+    monkeypatch.setitem(sys.modules, "torch", torch(None))
+    assert located(tensor()).device_type == 2
+    monkeypatch.setitem(sys.modules, "torch", torch("7.2.53211"))
+    assert located(tensor()).device_type == 10
+    assert located(interface()).device_type == 2  # of another library in the same process
+
+
+def test_arrays_of_another_vendor_are_not_taken_for_the_hosts() -> None:
+    """ARG-11: a driver knows nothing of another vendor's memory, and says that it is the host's; the array says more."""
+
+    class Vendor(FakeDriver):
+        dlpack_devices = frozenset({10})
+
+        def pointer_device(self, address: int) -> tuple[int, int] | None:
+            return (10, 1) if address == 0x900 else (1, 0)
+
+    both = Pair({"x": "*fp32"}, Vendor())
+    failure = both.same(interface())
+    assert failure.kind is ArrayDeviceError and "cuda memory" in failure.message
+    assert address_of(both.same(interface(data=(0x900, False)))) == 0x900  # the driver knows this one
+    assert address_of(both.same(interface(data=(0, False), shape=(0,)))) == 0
+    pointer = type("Array", (), {"data_ptr": lambda self: 0x700})()
+    assert "host memory" in both.same(pointer).message

@@ -21,6 +21,7 @@ __all__ = [
     "CUDA",
     "DEVICE_NAMES",
     "HOST_TYPES",
+    "ROCM",
     "ArrayLocation",
     "VersionedTensor",
     "dlpack_element",
@@ -31,7 +32,7 @@ __all__ = [
     "locate",
 ]
 
-CPU, CUDA = 1, 2
+CPU, CUDA, ROCM = 1, 2, 10
 HOST_TYPES = frozenset({CPU, 3, 11})  # what the host's own code reaches, also pinned: it is in nobody's stream
 ANYWHERE = HOST_TYPES | {13}  # what does not tell where a launch goes, since it belongs to no device in particular
 DEVICE_NAMES = {
@@ -293,6 +294,16 @@ def _buffer_element(format: str | None, itemsize: int) -> str | None:
     return f"{name}{8 * itemsize}" if name in ("i", "u") else name
 
 
+def _interface_type(value: object) -> int:
+    """Return DLPack's type of the devices that a ``__cuda_array_interface__`` is about.
+
+    Builds of torch for ROCm have it as well, call their devices "cuda", and tell by their version what they are.
+    """
+    torch: Any = sys.modules.get("torch")
+    is_tensor = torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
+    return ROCM if is_tensor and getattr(getattr(torch, "version", None), "hip", None) else CUDA
+
+
 def interface_location(value: object, interface: dict[str, Any]) -> ArrayLocation | None:
     """Read a ``__cuda_array_interface__``; None if it is not what the protocol says."""
     try:
@@ -301,7 +312,7 @@ def interface_location(value: object, interface: dict[str, Any]) -> ArrayLocatio
         itemsize, stream = int(typestr[2:]), interface.get("stream")
         location = ArrayLocation(
             address=int(address or 0),
-            device_type=CUDA,
+            device_type=_interface_type(value),
             device=-1,
             element=_typestr_element(typestr, itemsize),
             contiguous=strides is None or is_contiguous(shape, [stride // max(itemsize, 1) for stride in strides]),

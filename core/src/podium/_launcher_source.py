@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podium._signature import Parameter
+from podium._parameters import parameter_offsets
+from podium._signature import Parameter, Signature
 
 __all__ = ["signature_source"]
 
@@ -20,9 +21,11 @@ _C_TYPES = {
 def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
     """Write the C for parameters that are followed by `scratch` hidden pointers; podium_signature.h says what it has.
 
-    It depends on the types' shapes only: nothing that a user can name gets into C.
+    It depends on the types' shapes only: nothing that a user can name gets into C. The compiler is made to compare the
+    places of the values with those that the interpreted level gives them, and that binaries are compared with.
     """
-    members, unpack, addresses = [], [], []
+    members, unpack, addresses, places = [], [], [], []
+    offsets = iter(parameter_offsets(Signature(parameters), scratch))
     for index, parameter in enumerate(parameters):
         kind, member = parameter.type.kind, f"p{index}"
         if kind == "constexpr":
@@ -39,9 +42,11 @@ def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
             members.append(f"{_C_TYPES[parameter.type.spelling]} {member};")
             unpack.append(f"podium_{parameter.type.spelling}({place}, &values->{member})")
         addresses.append(f"&values->{member}")
+        places.append(f"PODIUM_IS_AT({member}, {next(offsets)}, {parameter.type.size})")
     if scratch:
         members.append(f"uint64_t scratch[{scratch}];")
         addresses += [f"&values->scratch[{which}]" for which in range(scratch)]
+        places.append(f"PODIUM_IS_AT(scratch, {next(offsets)}, {8 * scratch})")
     pointers = sum(parameter.type.kind == "pointer" for parameter in parameters)
     counts = (len(parameters), pointers, scratch, len(addresses))
     offset = "offsetof(struct podium_values, scratch)" if scratch else "0"
@@ -50,6 +55,7 @@ def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
         "struct podium_values {",
         *(f"    {member}" for member in members or ["char none;"]),
         "};",
+        *(f"{place};" for place in places),
         "int podium_unpack(struct podium_call *call, PyObject *const *args, struct podium_values *values) {",
         *(f"    if ({call} < 0) return -1;" for call in unpack),
         "    (void)call, (void)args, (void)values;",

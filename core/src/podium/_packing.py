@@ -154,7 +154,8 @@ class Packer:
         if found is None:
             raise slot.type_error(value, "an array, None or an integer address is needed" + _cure(value))
         device_type, device = self._place(found)
-        if device_type not in self._reached and device_type != -1:
+        is_nowhere = found.address == 0 and found.device < 0  # an empty array, of which no driver knows the device
+        if device_type not in self._reached and device_type != -1 and not is_nowhere:
             raise self._device_error(slot, value, device_type)
         self._check_array(slot, value, found)
         return found.address, -1 if device_type in ANYWHERE else device, found.stream, found.owner
@@ -167,7 +168,10 @@ class Packer:
         place = found.device_type, found.device
         unknown = found.device < 0 or (found.device_type in HOST_TYPES and found.device_type not in self._reached)
         known = self.driver.pointer_device(found.address) if unknown and found.address else None
-        return place if known is None else known
+        is_foreign = found.device_type > CPU and found.device_type not in HOST_TYPES | self._reached
+        if known is None or (is_foreign and known[0] == CPU):
+            return place  # memory of another vendor's device is to this driver what nobody has allocated
+        return known
 
     def _check_addresses(self, args: Sequence[object], device: int | None) -> None:
         """Refuse addresses that the driver knows to be out of reach; while debugging is on, since it takes time."""

@@ -73,7 +73,9 @@ class Hiprtc:
                 f"hipRTC is called through hip-python, which cannot be imported: {error}. Install it: "
                 f"{bindings.INSTALL}"
             ) from error
-        if not self._api.has_symbol("hiprtcCompileProgram"):
+        with library.taking_along():
+            works = self._api.has_symbol("hiprtcCompileProgram")
+        if not works:
             raise ToolchainError(f"hipRTC cannot be opened, or is another library. It was found as {path}")
         version = re.search(r"libhiprtc\.so\.(\d+)", os.path.basename(os.path.realpath(path)))
         self._refuses = version is not None and int(version[1]) >= _REFUSING
@@ -97,6 +99,10 @@ class Hiprtc:
 
     def compile_here(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
         """Compile in this process, which ends if the architecture is unknown to a hipRTC before HIP 7."""
+        with library.taking_along():
+            return self._compile(source, label, options, names)
+
+    def _compile(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
         api = self._api
         # A lone surrogate, as names of files may have, must not stop a compilation.
         text, name = (each.encode("utf-8", "surrogateescape") for each in (source, label))

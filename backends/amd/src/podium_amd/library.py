@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from podium.backend import ForkSafeLock
@@ -28,6 +29,7 @@ __all__ = [
     "mapped",
     "note_compiler",
     "path",
+    "taking_along",
     "tried",
 ]
 
@@ -58,7 +60,7 @@ class Copy(NamedTuple):
 _lock = ForkSafeLock()
 _found: tuple[str | None, Copy] | None = None  # with the value that the variable had
 _tried: tuple[str, ...] = ()
-_compilers: set[str] = set()
+_aside: set[str] = set()  # copies that are there to compile, or are another library's own affair
 
 
 def library() -> ctypes.CDLL:
@@ -105,23 +107,12 @@ def find() -> Copy:
 def mapped() -> list[str]:
     """Return the files of all copies that this process has open. Raises `BackendError` if they are more than one.
 
-    One that podium has opened to compile, since hipRTC was in the runtime before HIP 6, is none of them, unless it is
-    the one that podium uses as the runtime.
+    One that is there to compile, since hipRTC was in the runtime before HIP 6, or that a library has opened of its own
+    accord, is none of them, unless it is the one that podium uses as the runtime.
     """
-    files: dict[tuple[str, str], str] = {}
-    if sys.platform.startswith("linux"):
-        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
-            for line in lines:
-                if "libamdhip64" in line:
-                    _, _, _, device, number, file = line.rstrip("\n").split(None, 5)
-                    files.setdefault((device, number), file.removesuffix(" (deleted)"))
     runtime = _found[1].path if _found is not None else ""
-    found = [
-        file
-        for file in files.values()
-        if _FILE.fullmatch(os.path.basename(file))
-        if _same(file, runtime) or not any(_same(file, each) for each in _compilers)
-    ]
+    aside = {*_aside, os.environ.get(COMPILER_VARIABLE) or ""}
+    found = [file for file in _files() if _same(file, runtime) or not any(_same(file, each) for each in aside)]
     if len(found) > 1:
         raise BackendError(
             f"This process has {len(found)} copies of the HIP runtime open, {' and '.join(sorted(found))}, and memory "
@@ -133,7 +124,29 @@ def mapped() -> list[str]:
 
 def note_compiler(file: str) -> None:
     """Note that a file is opened to compile, which may be a runtime library as well."""
-    _compilers.add(file)
+    _aside.add(file)
+
+
+@contextmanager
+def taking_along() -> Iterator[None]:
+    """Note which copies libraries open of their own accord meanwhile: hipRTC and stand-ins do, and launch nothing there."""
+    before = _files()
+    try:
+        yield
+    finally:
+        _aside.update(file for file in _files() if file not in before)
+
+
+def _files() -> list[str]:
+    """Return the files of all copies that this process has open."""
+    files: dict[tuple[str, str], str] = {}
+    if sys.platform.startswith("linux"):
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                if "libamdhip64" in line:
+                    _, _, _, device, number, file = line.rstrip("\n").split(None, 5)
+                    files.setdefault((device, number), file.removesuffix(" (deleted)"))
+    return [file for file in files.values() if _FILE.fullmatch(os.path.basename(file))]
 
 
 def _search(named: str | None, attempts: list[str]) -> Copy:
@@ -176,7 +189,8 @@ def _candidates() -> Iterator[str]:
 
 def _open(name: str, attempts: list[str]) -> Copy | None:
     try:
-        opened = ctypes.CDLL(name)
+        with taking_along():
+            opened = ctypes.CDLL(name)
     except (OSError, UnicodeError) as error:  # the loader's words have the name in them, which may be no UTF-8
         words = str(error)
         attempts.append(words if name in words else f"{name}: {words}")
@@ -187,6 +201,7 @@ def _open(name: str, attempts: list[str]) -> Copy | None:
         attempts.append(f"{name}: has no hipModuleLaunchKernel, so it is not the HIP runtime library")
         return None
     file = _file_of(ctypes.cast(function, ctypes.c_void_p).value) or name
+    _aside.difference_update([each for each in _aside if _same(each, file)])
     attempts.append(f"{name}: opened" + (f", {file}" if file != name else ""))
     return Copy(opened, file, _abi(opened))
 

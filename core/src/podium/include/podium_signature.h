@@ -33,6 +33,12 @@ extern PODIUM_SHARED const struct podium_signature podium_signature;
 #define PODIUM_SCRATCH podium_signature.scratch
 #define PODIUM_PARAMETERS podium_signature.parameters
 
+/* A value's place and size are those that everybody else reckons with. */
+#define PODIUM_IS_AT(member, offset, size)                                                                            \
+    _Static_assert(offsetof(struct podium_values, member) == (offset) &&                                               \
+                       sizeof(((struct podium_values *)0)->member) == (size),                                          \
+                   "a parameter is not where podium and the kernel have it")
+
 /* Fill the values from the arguments. */
 PODIUM_SHARED int podium_unpack(struct podium_call *call, PyObject *const *args, struct podium_values *values);
 /* Fill the array of their addresses. */
