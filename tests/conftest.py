@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -27,6 +28,8 @@ _NEWEST = {
     "test_benchmarks",
     "test_cpu_addresses",
     "test_cpu_barriers",
+    "test_cpu_compile",
+    "test_cpu_debugger",
     "test_cpu_dialect",
     "test_cpu_groups",
     "test_cpu_headers",
@@ -61,6 +64,7 @@ _OLDEST = {
     "test_nvidia_recording_scale",
     "test_nvidia_toolkit",
     "test_nvidia_triton",
+    "test_source_robustness",
 }
 
 
@@ -70,6 +74,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.newest)
         elif item.path.stem in _OLDEST:
             item.add_marker(pytest.mark.oldest)
+
+
+def pytest_collection_finish() -> None:
+    # The thousands of tests stay until the end: a search for cycles in a test need not go through them each time.
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -223,6 +223,7 @@ podium.synchronize()
 """
 
 
+@pytest.mark.oldest  # which compiles a driver for each
 @pytest.mark.parametrize("version", [11040, 11080, 12020])
 def test_older_drivers_are_served(version: int, level: str, tmp_path: Any) -> None:
     """A driver without libraries has modules, one without cuLaunchKernelEx has plain and cooperative launches."""

@@ -36,11 +36,12 @@ def run(library: Path, rounds: int, cache: Path, tool: Sequence[str] = (), **set
     return done.stdout
 
 
-@pytest.fixture
-def warm_cache(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache that has the kernels already: NVRTC itself is not what is looked at."""
-    run(build(), 1, tmp_path / "cache")
-    return tmp_path / "cache"
+    folder = tmp_path_factory.mktemp("warm") / "cache"
+    run(build(), 1, folder)
+    return folder
 
 
 def test_launchers_are_clean_under_the_sanitizers(sanitized: dict[str, str], warm_cache: Path) -> None:

@@ -127,6 +127,7 @@ class Hooks(Subject):
 
     def test_compiling_and_loading_are_seen_once(self, driver: Driver, level: Level) -> None:
         """The compile hook sees whether the cache had it, and the load hook each load on a device."""
+        level.empty()
         compiled: list[Any] = []
         loaded: list[Any] = []
         podium.hooks.compile.add(compiled.append)

@@ -41,7 +41,7 @@ print(status)
 class Processes(Subject):
     """What becomes of a driver in other processes."""
 
-    def test_detecting_and_then_forking(self, driver: Driver) -> None:
+    def test_detecting_and_then_forking(self, driver: Driver, compiled: None) -> None:
         """A child that was forked after the backend was chosen, but not used, launches.
 
         Rows ACT-05.
@@ -49,7 +49,7 @@ class Processes(Subject):
         status = self._fork("podium.driver.resolve()", "child.launch_add(executes, kernel)")
         assert status == 0
 
-    def test_launching_in_a_forked_child(self, driver: Driver) -> None:
+    def test_launching_in_a_forked_child(self, driver: Driver, compiled: None) -> None:
         """After a launch in the parent, a child launches rightly or gets ForkedProcessError, and never hangs.
 
         Rows ACT-06.
@@ -58,7 +58,7 @@ class Processes(Subject):
             status = self._fork("child.launch_add(executes, kernel)", inside)
             assert status == (0 if self.driver_class.fork_safe else 2), f"the child ended with {status}"
 
-    def test_forking_with_kernels_that_are_never_used(self, driver: Driver) -> None:
+    def test_forking_with_kernels_that_are_never_used(self, driver: Driver, compiled: None) -> None:
         """A child that launches nothing ends well, though it drops the kernels and arrays of its parent.
 
         Rows ACT-06, LIF-02.
@@ -69,7 +69,7 @@ class Processes(Subject):
         )
         assert status == 0
 
-    def test_compiling_in_a_forked_child(self, driver: Driver) -> None:
+    def test_compiling_in_a_forked_child(self, driver: Driver, compiled: None) -> None:
         """Compiling for a target that was given works in a forked child.
 
         Rows ACT-06, ACT-11.

@@ -37,7 +37,7 @@ class Selection(Subject):
         monkeypatch.setenv("PODIUM_BACKEND", self.driver_class.name)
         assert podium.driver.resolve() is driver
 
-    def test_the_variable_chooses_it_in_a_new_process(self, driver: Driver) -> None:
+    def test_the_variable_chooses_it_in_a_new_process(self, driver: Driver, compiled: None) -> None:
         """PODIUM_BACKEND is enough for a launch, and nothing else need be said."""
         process = self.python("child.launch_add(executes)\nprint(podium.driver.active.name)")
         assert process.returncode == 0, bad(process)

@@ -67,7 +67,7 @@ class Shutdown(Subject):
 
     @pytest.mark.parametrize("name", ["auto", "interpreted", "generated"])
     @pytest.mark.parametrize("ending", sorted(_ENDINGS))
-    def test_a_process_ends_silently(self, driver: Driver, ending: str, name: str) -> None:
+    def test_a_process_ends_silently(self, driver: Driver, compiled: None, ending: str, name: str) -> None:
         """A process ends with status 0 and nothing on stderr, whatever is alive or being built then.
 
         Rows LIF-02, LIF-03.

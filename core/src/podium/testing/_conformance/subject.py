@@ -30,8 +30,9 @@ __all__ = ["TIMEOUT", "Level", "Subject", "bad"]
 TIMEOUT = 240
 """Seconds after which a process counts as hanging. A loaded machine must never come near it."""
 
-# What is in the cache for all kernels alike, such as a backend's runtime and the part that launchers have in common.
-_COMMON_ENTRIES = "v*/*/built-*"
+# Kinds of cache entries: what is the same for all kernels, such as a backend's runtime and the part that launchers have
+# in common; and the kernels themselves.
+_COMMON, _KERNELS = "built", "kernel"
 
 
 def bad(process: subprocess.CompletedProcess[str]) -> str:
@@ -41,9 +42,11 @@ def bad(process: subprocess.CompletedProcess[str]) -> str:
 
 @dataclass(frozen=True)
 class Level:
-    """A launcher level, and whether the disk cache holds all that the test needs ("warm") or nothing of it ("cold").
+    """A launcher level, and whether the disk cache holds all that the test needs ("warm") or not ("cold").
 
-    What is the same for all kernels is there after the first test, unless `empty` is called.
+    A cold cache has what the tests before left that is the same for all kernels. On the generated level it also has the
+    kernels that the test compiled on the interpreted one, so that a compiler has the launchers to do only. A test to
+    which that matters calls `empty`.
     """
 
     name: str
@@ -93,9 +96,9 @@ class Subject:
         """
         for variable in [name for name in os.environ if name.startswith("PODIUM_")]:
             monkeypatch.delenv(variable)
-        cache, common = tmp_path / "cache", _common(tmp_path_factory)
+        cache, common = tmp_path / "cache", tmp_path_factory.getbasetemp() / "podium-common"
         monkeypatch.setenv("PODIUM_CACHE_DIR", str(cache))
-        _copy_common(common, cache)
+        _copy_entries(common, cache, _COMMON)
         _forget()
         name = self.driver_class.name
         by_hand = not self.installed
@@ -108,7 +111,7 @@ class Subject:
         if by_hand:
             podium.driver.unregister(name)
         _forget()
-        _copy_common(cache, common)
+        _copy_entries(cache, common, _COMMON)
 
     @property
     def installed(self) -> bool:
@@ -164,17 +167,29 @@ class Subject:
         name, _, temperature = request.param.partition("-")
         if name == "generated":
             _require_host_compiler()
-        shared_id = request.node.nodeid.replace(request.param, name)
-        folder = tmp_path_factory.getbasetemp() / "podium" / hashlib.sha256(shared_id.encode()).hexdigest()[:16]
-        common = _common(tmp_path_factory)
+        base = tmp_path_factory.getbasetemp()
+        interpreted, folder = (
+            base / "podium" / hashlib.sha256(request.node.nodeid.replace(request.param, each).encode()).hexdigest()[:16]
+            for each in ("interpreted", name)
+        )
         if temperature == "cold":
             shutil.rmtree(folder, ignore_errors=True)
-            _copy_common(common, folder)
+            _copy_entries(base / "podium-common", folder, _COMMON)
+            _copy_entries(interpreted, folder, _KERNELS)
         monkeypatch.setenv("PODIUM_LAUNCHER", name)
         monkeypatch.setenv("PODIUM_CACHE_DIR", str(folder))
         _forget()
         yield Level(name, temperature, folder)
-        _copy_common(folder, common)
+        _copy_entries(folder, base / "podium-common", _COMMON)
+
+    @pytest.fixture
+    def compiled(self, registered: None, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+        """Have in the cache what other tests with this fixture have compiled; for programs that are not about that."""
+        owner = f"{self.driver_class.__module__}.{self.driver_class.__qualname__}"
+        cache, kept = tmp_path / "cache", tmp_path_factory.getbasetemp() / f"podium-{owner}"
+        _copy_entries(kept, cache, _KERNELS)
+        yield
+        _copy_entries(cache, kept, _KERNELS)
 
     # ---- processes ----
 
@@ -237,13 +252,9 @@ def _forget() -> None:
     _generated._builds.clear()
 
 
-def _common(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.getbasetemp() / "podium-common"
-
-
-def _copy_common(source: Path, folder: Path) -> None:
-    """Copy the cache entries that are the same for all kernels: each costs more to compile than a test's kernel."""
-    for entry in source.glob(_COMMON_ENTRIES):
+def _copy_entries(source: Path, folder: Path, kind: str) -> None:
+    """Copy the entries of a kind from one cache to another, which saves the time of compilers."""
+    for entry in source.glob(f"v*/*/{kind}-*"):
         copy = folder / entry.relative_to(source)
         if not copy.exists():
             for made in (folder.parent, folder, copy.parent.parent, copy.parent):

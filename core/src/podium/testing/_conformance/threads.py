@@ -48,7 +48,7 @@ class Threads(Subject):
 
         Rows CTX-01.
         """
-        level.empty()  # so that the parts that kernels share are made once as well
+        level.empty()
         compiled: list[Any] = []
         loaded: list[Any] = []
         podium.hooks.compile.add(compiled.append)
