@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podium._parameters import parameter_offsets
+from podium._parameters import Layout
 from podium._signature import Parameter, Signature
 
 __all__ = ["signature_source"]
@@ -25,7 +25,7 @@ def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
     places of the values with those that the interpreted level gives them, and that binaries are compared with.
     """
     members, unpack, addresses, places = [], [], [], []
-    offsets = iter(parameter_offsets(Signature(parameters), scratch))
+    offsets = iter(Layout(Signature(parameters), scratch).offsets)
     for index, parameter in enumerate(parameters):
         kind, member = parameter.type.kind, f"p{index}"
         if kind == "constexpr":
