@@ -23,7 +23,7 @@ from podium._bench.level import pinned_level
 from podium._bench.machine import about
 from podium._bench.report import Report
 from podium._bench.turns import Effort, Times, take_turns
-from podium._bench.ways import bound, repeated, subscripted
+from podium._bench.ways import bound, repeated, streamed, subscripted
 from podium.backend import Function, HostCompiler, ObjectCode, SharedLibrary
 from podium.testing import FakeArray, FakeDriver
 
@@ -168,7 +168,7 @@ def measure_launch(report: Report, effort: Effort) -> None:
             ways[f"{level}: launch, {what}"] = way, count
         kernel = kernel_at(level, ARRAYS_AND_INT)
         others = {
-            "launch with stream=": streamed(bind(kernel, ints), count, *ints),
+            "launch with stream=": streamed(bind(kernel, ints), 64, count, *ints),
             "kernel[grid, block]": subscripted(kernel, 1, 32, count, *ints),
             "low-level launcher": repeated(kernel.run, count, 1, 1, 1, 0, kernel.function, *ints),
         }
@@ -178,16 +178,6 @@ def measure_launch(report: Report, effort: Effort) -> None:
     report.target(f"launch, {TENSORS}", LAUNCH_TARGET_NS, 1e9 * times.least(f"generated: launch, {TENSORS}"), "ns")
     interpreted = times.least("interpreted: launch, 3 pointers (ints) and 1 int")
     report.target("interpreted launch, 3 pointers and 1 int", INTERPRETED_TARGET_US, 1e6 * interpreted, "µs")
-
-
-def streamed(launch: Callable[..., object], count: int, a: object, b: object, c: object, n: object) -> Way:
-    """Make a function that launches so often in a stream that each call names."""
-
-    def way() -> None:
-        for _ in range(count):
-            launch(a, b, c, n, stream=64)
-
-    return way
 
 
 def addresses(count: int) -> Any:

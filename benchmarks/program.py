@@ -29,6 +29,7 @@ class Program:
     def parse(self) -> argparse.Namespace:
         """Read the command line."""
         options = self.parser.parse_args()
+        RESULTS.mkdir(exist_ok=True)
         try:
             self._chosen = chosen_parts(options, self._parts)
         except ValueError as error:

@@ -34,9 +34,14 @@ class Markdown:
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Print a table."""
-        self._print(f"\n### {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+        self._print(f"\n### {title}\n")
+        self._row(columns)
+        self._print(f"|{'---|' * len(columns)}")
         for row in rows:
-            self._print(f"| {' | '.join(row)} |")
+            self._row(row)
+
+    def _row(self, cells: Sequence[str]) -> None:
+        self._print(f"| {' | '.join(cells)} |".replace("\n", " "))
 
     @staticmethod
     def _print(text: str) -> None:
@@ -107,8 +112,6 @@ class Report:
             ]
             self._show.table("Targets", ("what", "target", "found", "met"), rows)
         if json_file is not None:
-            json_file.parent.mkdir(parents=True, exist_ok=True)
             json_file.write_text(json.dumps(self.as_json(), indent=2) + "\n", encoding="utf-8")
         if plot is not None and self._charts:
-            plot.parent.mkdir(parents=True, exist_ok=True)
             plot.write_text(svg(self._charts), encoding="utf-8")

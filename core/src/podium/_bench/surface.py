@@ -41,12 +41,19 @@ def add_options(
 
 
 def chosen_parts(options: argparse.Namespace, parts: Mapping[str, str]) -> list[str]:
-    """Return the parts to measure, in their own order. Raises ValueError for one that there is not."""
+    """Return the parts to measure, in their own order.
+
+    Raises ValueError for a part that there is not, and for files that cannot be written: before anything is measured.
+    """
+    if options.json in parts:  # after --json without a file argparse takes the next word for it
+        options.parts.append(options.json)
+        options.json = _STDOUT
     unknown = [name for name in options.parts if name not in parts]
     if unknown:
         raise ValueError(f"there is no part {', '.join(unknown)}; there are: {', '.join(parts)}")
-    if options.json in parts:
-        raise ValueError(f"--json {options.json}: {options.json} is a part; name parts before --json")
+    for option, file in (("--json", None if prints_json(options) else options.json), ("--plot", options.plot)):
+        if file is not None and not Path(file).absolute().parent.is_dir():
+            raise ValueError(f"{option} {file}: there is no folder {Path(file).absolute().parent}")
     return [name for name in parts if not options.parts or name in options.parts]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,12 +92,14 @@ def take_turns(
     loops: Mapping[str, int] | None = None,
     settle: Way | None = None,
     between: Way | None = None,
+    clocked: Collection[str] = (),
 ) -> Times:
     """Time each way once a round, each round beginning with another.
 
     Before each sample the way is called once untimed, so that none begins with what another left in the caches, or
     with threads of another that have not gone to sleep. `loops` says how often a way does its work in one call, if
     more than once. `settle` is called before each sample, such as to wait for a device, `between` after each round.
+    Ways that are `clocked` read the clock themselves and return the seconds: loops in C, without the call into C.
     """
     calls = {name: _calls_in(way, effort.sample_s) for name, way in ways.items()}
     samples: dict[str, list[float]] = {name: [] for name in ways}
@@ -108,7 +110,8 @@ def take_turns(
             break
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            samples[name].append(_sample(ways[name], calls[name], settle))
+            sample = _clocked_sample if name in clocked else _sample
+            samples[name].append(sample(ways[name], calls[name], settle))
         if between is not None:
             between()
     for name, count in (loops or {}).items():
@@ -124,6 +127,14 @@ def _sample(way: Way, calls: int, settle: Way | None) -> float:
     for _ in range(calls):
         way()
     return (time.perf_counter() - start) / calls
+
+
+def _clocked_sample(way: Way, calls: int, settle: Way | None) -> float:
+    way()
+    if settle is not None:
+        settle()
+    seconds: Any = [way() for _ in range(calls)]
+    return float(sum(seconds) / calls)
 
 
 def _calls_in(way: Way, seconds: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["bound", "repeated", "subscripted"]
+__all__ = ["bound", "repeated", "streamed", "subscripted"]
 
 
 def repeated(launch: Callable[..., object], count: int, *arguments: object) -> Callable[[], None]:
@@ -24,6 +24,18 @@ def bound(launch: Callable[..., object], count: int, a: object, b: object, c: ob
     def way() -> None:
         for _ in range(count):
             launch(a, b, c, n)
+
+    return way
+
+
+def streamed(
+    launch: Callable[..., object], stream: object, count: int, a: object, b: object, c: object, n: object
+) -> Callable[[], None]:
+    """Make a function that launches so often in a stream that each call names."""
+
+    def way() -> None:
+        for _ in range(count):
+            launch(a, b, c, n, stream=stream)
 
     return way
 

@@ -21,6 +21,7 @@ __all__ = ["main"]
 _COMMANDS = {
     "doctor": "show the backends, devices, compilers and the cache, and what to do about what is wrong",
     "demo": "run two kernels on the device that podium chooses, check and time them",
+    "bench": "measure what launches, start and copies cost on this machine",
     "run": "compile a kernel from a file, launch it, and print or save what it wrote",
     "compile": "compile a file without a device, and write the code to a file",
     "cache": "list, describe or clear the disk cache",

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from podium._bench.progress import Progress, Unwatched
 
 if TYPE_CHECKING:
     import rich.console
+    import rich.progress
 
 __all__ = ["Console"]
 
@@ -75,6 +79,22 @@ class Console:
         with self._rich.status(Text(_visible(text))):
             yield
 
+    @contextmanager
+    def bar(self, parts: int) -> Iterator[Progress]:
+        """Show how far something of so many parts is, only where a terminal is there.
+
+        It is drawn when it is told something, and never meanwhile: what is measured must not share a processor with it.
+        """
+        if not self.is_terminal:
+            yield Unwatched()
+            return
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
+        with RichProgress(*columns, console=self._rich, auto_refresh=False, transient=True) as shown:
+            yield _Bar(shown, parts)
+
     @staticmethod
     @contextmanager
     def silent(text: str) -> Iterator[None]:
@@ -112,6 +132,32 @@ class Console:
                     Text(f"{column}: ", style="bold") + Text(cell, style=_STYLES.get(cell, "")), soft_wrap=True
                 )
             self._rich.print()
+
+
+class _Bar:
+    """A bar of rich's, with equal room for each part."""
+
+    _INTERVAL = 0.1  # seconds
+
+    def __init__(self, shown: rich.progress.Progress, parts: int) -> None:
+        self._shown, self._task = shown, shown.add_task("", total=parts)
+        self._begun, self._steps, self._made, self._drawn = 0, 1, 0, 0.0
+
+    def begin(self, what: str, steps: int) -> None:
+        """Begin with the next part."""
+        self._begun, self._steps, self._made = self._begun + 1, max(1, steps), 0
+        self._draw(description=what)
+
+    def advance(self) -> None:
+        """Tell that a step of the part has been made; drawn ten times a second at most."""
+        self._made += 1
+        if time.monotonic() - self._drawn > self._INTERVAL:
+            self._draw()
+
+    def _draw(self, **changes: Any) -> None:
+        done = self._begun - 1 + min(1.0, self._made / self._steps)
+        self._shown.update(self._task, completed=done, refresh=True, **changes)
+        self._drawn = time.monotonic()
 
 
 def _plain_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
