@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from struct import Struct
 from typing import Any
 
 from podium.backend import LaunchConfig, Parameters
@@ -40,21 +39,17 @@ def _hip() -> Any:
 
 
 def _launch(hip: Any, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
-    offsets = parameters.offsets
-    # The runtime copies the values before it returns; `values` has them until then. A tuple for `extra` would be packed
-    # by hip-python, which aligns structs to their sizes.
-    values = bytearray(parameters.data)
-    first = ctypes.addressof(ctypes.c_char.from_buffer(values)) if values else 0
-    addresses = _addresses(len(offsets)).pack(*[first + offset for offset in offsets]) or None
-    if config.attributes or (config.cooperative and not _has_cooperative()):
-        status = _launch_ex(hip, function, config, stream, addresses)
-    elif config.cooperative:
-        (status,) = hip.hipModuleLaunchCooperativeKernel(
-            function, *config.grid, *config.block, config.shared, stream, addresses
-        )
-    else:
+    # The addresses of the values, and never a tuple for `extra`: hip-python aligns the structs in it to their sizes.
+    addresses = parameters.pointer
+    if config.is_plain:
         (status,) = hip.hipModuleLaunchKernel(
             function, *config.grid, *config.block, config.shared, stream, addresses, None
+        )
+    elif config.attributes or not _has_cooperative():
+        status = _launch_ex(hip, function, config, stream, addresses)
+    else:
+        (status,) = hip.hipModuleLaunchCooperativeKernel(
+            function, *config.grid, *config.block, config.shared, stream, addresses
         )
     if status == 0 and stream:  # the default stream is never captured
         status, state = hip.hipStreamIsCapturing(stream)
@@ -64,7 +59,7 @@ def _launch(hip: Any, function: int, config: LaunchConfig, stream: int, paramete
     return int(status)
 
 
-def _launch_ex(hip: Any, function: int, config: LaunchConfig, stream: int, addresses: bytes | None) -> Any:
+def _launch_ex(hip: Any, function: int, config: LaunchConfig, stream: int, addresses: int) -> Any:
     # hip-python's own type for an attribute has no member for its value
     attributes = launch_attributes(config)
     listed = (LaunchAttribute * len(attributes))()
@@ -79,8 +74,3 @@ def _launch_ex(hip: Any, function: int, config: LaunchConfig, stream: int, addre
 @cache
 def _has_cooperative() -> bool:
     return api.has("hipModuleLaunchCooperativeKernel")
-
-
-@cache
-def _addresses(count: int) -> Struct:
-    return Struct(f"={count}Q")

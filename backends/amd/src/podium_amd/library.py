@@ -129,7 +129,7 @@ def note_compiler(file: str) -> None:
 
 @contextmanager
 def taking_along() -> Iterator[None]:
-    """Note which copies libraries open of their own accord meanwhile: hipRTC and stand-ins do, and launch nothing there."""
+    """Note which copies libraries open of their own accord meanwhile: hipRTC does, and launches nothing there."""
     before = _files()
     try:
         yield
