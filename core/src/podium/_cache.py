@@ -159,6 +159,13 @@ class Cache:
             found[key] = CacheEntry(key, key.partition("-")[0], len(data), used)
         return [found[key] for key in sorted(found)]
 
+    def has(self, kind: str) -> bool:
+        """Tell whether there is anything of a kind. Costs little where there is, or where there is next to nothing."""
+        start = f"{kind}-"
+        if any(key.startswith(start) for key in list(self._memory)):
+            return True
+        return self._tree is not None and self._tree.has(start)
+
     def info(self) -> CacheInfo:
         """Return where the cache is, how full it is, and how it has served this process."""
         entries = self.entries()

@@ -126,6 +126,16 @@ class CacheTree:
         """List the entries, in no order."""
         return [entry for _, entry in self._files()]
 
+    def has(self, start: str) -> bool:
+        """Tell whether there is an entry whose key begins so."""
+        with suppress(OSError):
+            for shard in os.listdir(self._root):
+                if _SHARD.fullmatch(shard):
+                    with suppress(OSError):
+                        if any(name.startswith(start) for name in os.listdir(os.path.join(self._root, shard))):
+                            return True
+        return False
+
     def _path(self, key: str) -> Path:
         return self._root / key[-64:-62] / key
 

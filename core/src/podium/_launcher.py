@@ -9,7 +9,6 @@ plain back to the methods here, so there is one place for each decision and each
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from podium import _debug, _settings, _state
 from podium._hooks import LaunchEvent, hooks
+from podium._interpreter import is_main_interpreter
 from podium._launch_config import AXES, Dim3, LaunchConfig, dim3, pack_attributes
 from podium._limits import check_features, check_limits, grid_error
 from podium._parameters import LARGEST, Layout
@@ -191,7 +191,7 @@ class Launcher:
     # ---- levels ----
 
     def _choose_level(self, level: str) -> None:
-        if not self.generated_level or level == "interpreted" or (level == "auto" and not _generated_in_background()):
+        if not self.generated_level or level == "interpreted" or (level == "auto" and not is_main_interpreter()):
             return
         from podium import _generated
 
@@ -390,13 +390,3 @@ def _driver(backend: str) -> Driver:
     from podium._active import driver_config
 
     return driver_config.get(backend)
-
-
-def _generated_in_background() -> bool:
-    """Tell whether a thread may build in the background; a subinterpreter cannot end while one does."""
-    function = ctypes.PYFUNCTYPE(ctypes.c_void_p)
-    current, main = (
-        function((f"PyInterpreterState_{which}", ctypes.pythonapi))()  # type: ignore[call-overload, unused-ignore]
-        for which in ("Get", "Main")
-    )
-    return bool(current == main)

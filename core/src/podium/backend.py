@@ -44,6 +44,7 @@ from podium.hookspecs import API_VERSION, hookimpl
 
 if TYPE_CHECKING:
     from podium._array_layout import ArrayLayout, array_layout
+    from podium._background import BackgroundCall, import_early
     from podium._build import Build, HostCompiler
     from podium._excerpt import declaration, excerpt, kernel_names, source_line
     from podium._folder_digest import folder_digest
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = [
     "API_VERSION",
     "ArrayLayout",
+    "BackgroundCall",
     "Buffer",
     "Build",
     "Device",
@@ -79,6 +81,7 @@ __all__ = [
     "excerpt",
     "folder_digest",
     "hookimpl",
+    "import_early",
     "kernel_names",
     "source_line",
 ]
@@ -94,6 +97,10 @@ def __getattr__(name: str) -> object:
         from podium._library import SharedLibrary
 
         return SharedLibrary
+    if name in ("BackgroundCall", "import_early"):
+        from podium import _background
+
+        return getattr(_background, name)
     if name in ("ArrayLayout", "array_layout"):
         from podium import _array_layout
 

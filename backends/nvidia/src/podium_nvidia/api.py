@@ -209,6 +209,9 @@ def _initialise() -> None:
             return
         if _process is not None:
             raise ForkedProcessError("nvidia", _process)
+        from podium.backend import import_early
+
+        import_early("cuda.bindings.driver", "cuda.bindings.nvrtc")
         status = _functions.cuInit(0)
         if status:
             name, text = describe(status)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from podium.backend import BackgroundCall
 from podium.errors import ToolchainError
 
 from podium_nvidia.options import makes_lto
@@ -45,11 +46,9 @@ class Nvrtc:
     def __init__(self, path: str) -> None:
         """Open it. Raises `ToolchainError` if it cannot be opened, or if cuda-python has opened another one."""
         self.path = path
-        try:
-            # cuda-python takes the copy that is open, so it is this one, wherever it would have looked first.
-            ctypes.CDLL(path)
-        except OSError as error:
-            raise ToolchainError(f"NVRTC cannot be opened: {error}. It was found as {path}") from None
+        # cuda-python takes the copy that is open, so it is this one, wherever it would have looked first. Opening needs
+        # no Python and importing needs no NVRTC, so both go on at once.
+        opening = BackgroundCall(lambda: ctypes.CDLL(path))
         try:
             from cuda.bindings import nvrtc
         except ImportError as error:
@@ -57,6 +56,10 @@ class Nvrtc:
                 f"NVRTC is called through cuda-python, which cannot be imported: {error}. "
                 f"Install it: pip install 'cuda-python>=12.6'"
             ) from error
+        try:
+            opening.result()
+        except OSError as error:
+            raise ToolchainError(f"NVRTC cannot be opened: {error}. It was found as {path}") from None
         self._api: Any = nvrtc
         try:
             _check_copy(path)

@@ -1,0 +1,83 @@
+"""Calls in a thread of their own, beside work that leaves Python idle; and imports of what will surely be needed.
+
+A fork waits for them: a child would have locks and half-made modules of a thread that it does not have.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from podium._interpreter import is_main_interpreter
+
+__all__ = ["BackgroundCall", "import_early"]
+
+T = TypeVar("T")
+
+_FORK_PATIENCE = 10.0  # seconds
+
+_running: set[threading.Thread] = set()
+
+
+class BackgroundCall(Generic[T]):
+    """A function that is being called in a thread. It pays where the function lets go of the interpreter lock."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        """Begin. A function that fails with an `OSError` is called once more by `result`, where it is raised."""
+        self._function = function
+        self._values: list[T] = []
+        self._thread = threading.Thread(target=self._run, name="podium-background")
+        _running.add(self._thread)
+        try:
+            self._thread.start()
+        except RuntimeError:  # the interpreter is ending, or the system is out of threads
+            _running.discard(self._thread)
+
+    def result(self) -> T:
+        """Wait for the end, and return what the function returned; where there was no success, call it here."""
+        if self._thread.ident is not None:
+            self._thread.join()
+        if not self._values:
+            self._values.append(self._function())
+        return self._values[0]
+
+    def _run(self) -> None:
+        try:
+            with suppress(OSError):
+                self._values.append(self._function())
+        finally:
+            _running.discard(self._thread)
+
+
+def import_early(*modules: str) -> None:
+    """Begin to import modules in a thread if they are sure to be needed, and return at once.
+
+    They are if no kernel has ever been compiled with this cache: the first one will need the compiler, and will be
+    launched from Python. For drivers whose initialisation takes long and leaves Python idle. What goes wrong is not
+    said here: whoever imports the module in earnest is told.
+    """
+    from podium._cache import default_cache
+
+    missing = [each for each in modules if each not in sys.modules]
+    if missing and is_main_interpreter() and not default_cache().has("kernel"):
+        BackgroundCall(lambda: _import(missing))
+
+
+def _import(modules: list[str]) -> None:
+    for each in modules:
+        with suppress(ImportError):
+            __import__(each)
+
+
+def _before_fork() -> None:
+    for thread in list(_running):
+        if thread.ident is not None and thread is not threading.current_thread():
+            thread.join(_FORK_PATIENCE)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_running.clear)
