@@ -130,7 +130,7 @@ class CacheTree:
         """Tell whether there is an entry whose key begins so."""
         with suppress(OSError):
             for shard in os.listdir(self._root):
-                if _SHARD.fullmatch(shard):
+                if len(shard) == 2 and _is_hexadecimal(shard):
                     with suppress(OSError):
                         if any(name.startswith(start) for name in os.listdir(os.path.join(self._root, shard))):
                             return True

@@ -6,7 +6,7 @@ __all__ = ["is_main_interpreter"]
 
 
 def is_main_interpreter() -> bool:
-    """Tell whether it is the main one. Another cannot end while a thread of it works, and cannot import every module."""
+    """Tell whether it is the main one. Others cannot end while a thread of theirs works, nor import every module."""
     import ctypes
 
     function = ctypes.PYFUNCTYPE(ctypes.c_void_p)
