@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium._bench.report import Markdown, Report, Silent
-from podium._bench.surface import add_options, chosen_parts, finish, prints_json
+from podium._bench.surface import add_options, chosen_parts, finish, prints_json, save
 from podium.errors import PodiumError
 
 __all__ = ["Program"]
@@ -52,4 +52,5 @@ class Program:
             report = Report(machine, Silent() if prints_json(options) else Markdown())
             for part in self._chosen:
                 measure[part](report)
+                save(report, options)  # so that a run that is ended before its end leaves something
             finish(report, options)

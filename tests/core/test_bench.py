@@ -131,7 +131,8 @@ def test_a_comparison_has_a_row_for_everything(capsys: pytest.CaptureFixture[str
     missing = {"peer": "not installed"}
     compare(report, "T", times, what="one", reference=("loop", "C loop"), ours=["ours"], missing=missing, sample="few")
     report.target("ours / loop", 1.1, 2.0, "times")
-    report.end(tmp_path / "figures.json", tmp_path / "plot.svg")
+    report.end()
+    report.write(tmp_path / "figures.json", tmp_path / "plot.svg")
     printed = capsys.readouterr().out
     assert "device D" in printed and "\n### T\n" in printed
     assert "| one | median (µs) | quartiles (µs) | smallest (µs) | C loop = 1 | beside C loop (µs) |" in printed

@@ -98,8 +98,15 @@ class Report:
         """
         return {"schema": SCHEMA, "about": self._about, "results": self._results, "targets": self._targets}
 
-    def end(self, json_file: Path | None, plot: Path | None = None) -> None:
-        """Show the targets; write all figures to a file, and the charts to another."""
+    def write(self, json_file: Path | None, plot: Path | None) -> None:
+        """Write all figures to a file, and the charts to another, so far as they are."""
+        if json_file is not None:
+            json_file.write_text(json.dumps(self.as_json(), indent=2) + "\n", encoding="utf-8")
+        if plot is not None and self._charts:
+            plot.write_text(svg(self._charts), encoding="utf-8")
+
+    def end(self) -> None:
+        """Show what was aimed at beside what was found."""
         if self._targets:
             rows = [
                 (
@@ -111,7 +118,3 @@ class Report:
                 for each in self._targets
             ]
             self._show.table("Targets", ("what", "target", "found", "met"), rows)
-        if json_file is not None:
-            json_file.write_text(json.dumps(self.as_json(), indent=2) + "\n", encoding="utf-8")
-        if plot is not None and self._charts:
-            plot.write_text(svg(self._charts), encoding="utf-8")

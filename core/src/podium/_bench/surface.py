@@ -10,7 +10,7 @@ from pathlib import Path
 
 from podium._bench.report import Report
 
-__all__ = ["add_options", "chosen_parts", "finish", "prints_json"]
+__all__ = ["add_options", "chosen_parts", "finish", "prints_json", "save"]
 
 _STDOUT = "-"
 
@@ -62,9 +62,14 @@ def prints_json(options: argparse.Namespace) -> bool:
     return bool(options.json == _STDOUT)
 
 
+def save(report: Report, options: argparse.Namespace) -> None:
+    """Write what a report has so far to the files that the options name."""
+    report.write(None if options.json is None or prints_json(options) else Path(options.json), options.plot)
+
+
 def finish(report: Report, options: argparse.Namespace) -> None:
     """End a report as the options say."""
-    to_file = None if options.json is None or prints_json(options) else Path(options.json)
-    report.end(to_file, options.plot)
+    report.end()
+    save(report, options)
     if prints_json(options):
         sys.stdout.write(json.dumps(report.as_json(), indent=2) + "\n")
