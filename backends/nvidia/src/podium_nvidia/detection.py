@@ -16,7 +16,7 @@ import sys
 from podium.errors import BackendError
 
 from podium_nvidia import visible_devices
-from podium_nvidia.system import System
+from podium_nvidia.system import System, is_version
 
 __all__ = ["OLDEST_DRIVER", "inactive_reason"]
 
@@ -153,12 +153,12 @@ def _version_reason(version: int, path: str, named: bool, system: System) -> str
             f"{OLDEST_DRIVER // 1000}.{OLDEST_DRIVER % 1000 // 10}. Update NVIDIA's driver"
         )
     kernel, file = system.kernel_driver_version, os.path.realpath(path)
-    own = re.search(r"\.so\.(\d{3}\.[\d.]+)$", file)
+    own = file.rpartition(".so.")[2]
     # A compatibility library is newer than the kernel driver on purpose, and lies in a folder that says so.
-    if named or kernel is None or own is None or own[1] == kernel or "compat" in file:
+    if named or kernel is None or not is_version(own) or own == kernel or "compat" in file:
         return None
     return (
-        f"the driver is of two versions: {file} is {own[1]}, and the kernel driver is {kernel}. Restart the machine or "
+        f"the driver is of two versions: {file} is {own}, and the kernel driver is {kernel}. Restart the machine or "
         f"the container, which is enough after an update; if both are right, name the library by PODIUM_NVIDIA_LIBCUDA"
     )
 

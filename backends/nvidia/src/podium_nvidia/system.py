@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 
-__all__ = ["System"]
+__all__ = ["System", "is_version"]
 
 _VENDOR = "0x10de"
 _DISPLAY = "0x03"  # the PCI class of graphics cards and of accelerators without a display
-_VERSION = re.compile(r"\b(\d{3}\.\d{2,3}(?:\.\d{1,3})?)\b")
 _CONTAINER_FILES = (".dockerenv", "run/.containerenv", ".singularity.d")
 _CONTAINER_VARIABLES = ("container", "KUBERNETES_SERVICE_HOST", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
+
+
+def is_version(word: str) -> bool:
+    """Tell whether a word is the version of a driver, such as "580.159.04"; a date or an address is none."""
+    parts = word.split(".")
+    return 2 <= len(parts) <= 3 and all(map(str.isdecimal, parts)) and len(parts[0]) == 3 and len(parts[-1]) <= 3
 
 
 class System:
@@ -24,7 +28,7 @@ class System:
     @property
     def nodes(self) -> list[str]:
         """The device nodes of GPUs, such as /dev/nvidia0."""
-        return [f"/dev/{name}" for name in self._list("dev") if re.fullmatch(r"nvidia\d+", name)]
+        return [f"/dev/{name}" for name in self._list("dev") if name[:6] == "nvidia" and name[6:].isdecimal()]
 
     @property
     def has_control(self) -> bool:
@@ -59,8 +63,7 @@ class System:
     @property
     def kernel_driver_version(self) -> str | None:
         """The version of the kernel driver, such as "580.159.04"."""
-        match = _VERSION.search(self._read("proc/driver/nvidia/version"))
-        return match[1] if match else None
+        return next(filter(is_version, self._read("proc/driver/nvidia/version").split()), None)
 
     @property
     def gpus(self) -> list[str]:

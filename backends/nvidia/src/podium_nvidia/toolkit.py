@@ -70,7 +70,7 @@ def find_library(name: str) -> str | None:
 
 def library_folders(name: str) -> Iterator[str]:
     """Give the folders where a library is looked for, in order: wheels, conda, the loader's variable, the toolkit."""
-    for entry in _import_folders():
+    for entry in _wheel_homes():
         yield from (os.path.join(entry, folder) for folder in _WHEEL_FOLDERS[name])
     conda = os.environ.get("CONDA_PREFIX")
     if conda:
@@ -90,7 +90,7 @@ def include_folders(library: str | None) -> list[str]:
     found: dict[str, None] = {}
     missing = list(_PARTS)
     for folder in _header_folders(library):
-        there = [part for part in missing if os.path.isfile(os.path.join(folder, part))]
+        there = [part for part in missing if os.path.isfile(f"{folder}/{part}")] if os.path.isdir(folder) else ()
         if there:
             found[folder] = None
             missing = [part for part in missing if part not in there]
@@ -103,7 +103,7 @@ def _header_folders(library: str | None) -> Iterator[str]:
     root = toolkit_root(library) if library else None
     if root is not None:
         yield from _headers_of(root)
-    entries = [each for each in _import_folders() if os.path.isdir(os.path.join(each, "nvidia"))]
+    entries = _wheel_homes()
     yield from (os.path.join(entry, folder) for folder in _WHEEL_HEADERS for entry in entries)
     for root in filter(None, (os.environ.get("CONDA_PREFIX"), *_roots())):
         yield from _headers_of(root)
@@ -130,8 +130,9 @@ def _headers_of(root: str) -> Iterator[str]:
             return
 
 
-def _import_folders() -> list[str]:
-    return [each for each in sys.path if each and not each.endswith(".zip")]
+def _wheel_homes() -> list[str]:
+    """Return where wheels of NVIDIA's are: few of the folders that modules are imported from have any."""
+    return [each for each in sys.path if each and os.path.isdir(f"{each}/nvidia")]
 
 
 def _roots() -> Iterator[str]:

@@ -13,7 +13,7 @@ __all__ = ["VARIABLE", "hiding_reason"]
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
-_ENTRY = re.compile(r"\s*(?:\+?(?:0x[0-9a-f]+|\d+)|GPU-[0-9a-f-]*|MIG-\S+)\s*", re.IGNORECASE)
+_ENTRY = r"\s*(?:\+?(?:0x[0-9a-f]+|\d+)|GPU-[0-9a-f-]*|MIG-\S+)\s*"
 
 
 def hiding_reason(count: int | None) -> str | None:
@@ -28,7 +28,7 @@ def hiding_reason(count: int | None) -> str | None:
     unset = f"Unset the variable, or set it to the numbers of the GPUs to use, such as {VARIABLE}=0"
     if not mask.strip():
         return f"{VARIABLE} is set and empty, which hides every GPU. {unset}"
-    if not _ENTRY.fullmatch(first):
+    if not re.fullmatch(_ENTRY, first, re.IGNORECASE):
         return f"{VARIABLE}={mask} hides every GPU: its first entry, {first.strip()!r}, names none. {unset}"
     if count and first.strip().lstrip("+").isdigit() and int(first) >= count:
         there = "there is one GPU, number 0" if count == 1 else f"there are {count} GPUs, numbered from 0"

@@ -1,0 +1,154 @@
+"""What a process imports and starts up to its first launch on an NVIDIA GPU: as little as can be, and no more later."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recording.cuda.library import compiler, environment
+
+pytest.importorskip("cuda.bindings", reason="cuda-python is not installed")
+
+from podium_nvidia.toolkit import find_library
+
+pytestmark = [
+    pytest.mark.skipif(compiler() is None, reason="there is no C compiler for the recording library"),
+    pytest.mark.skipif(find_library("nvrtc") is None, reason="NVRTC is not installed"),
+]
+
+# Prints what had been imported, and which threads had been started, after each step.
+PROGRAM = """
+import json, sys, threading
+started = []
+start = threading.Thread.start
+threading.Thread.start = lambda self: (started.append(self.name), start(self))[1]
+seen = {}
+def look(step):
+    seen[step] = sorted(sys.modules), list(started)
+
+import podium
+podium.driver.resolve()
+look("choice")
+x = podium.asarray([1.0] * 32)
+look("device")
+kernel = podium.kernel("__global__ void add_two(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] += %s; }")
+kernel[1, 32](x, 31)
+look("launch")
+print(json.dumps(seen))
+if len(sys.argv) > 1:
+    kernel.warm_up()
+"""
+
+# What only a compiler, a first look at a source, or a launch from Python needs.
+NOT_FOR_A_WARM_START = {
+    "cuda",
+    "cuda.bindings.driver",
+    "cuda.bindings.nvrtc",
+    "cuda.pathfinder",
+    "podium_nvidia.compiler",
+    "podium_nvidia.nvrtc",
+    "podium_nvidia.options",
+    "podium_nvidia.cubin",
+    "podium_nvidia.attributes",
+    "podium_nvidia.launch",
+    "podium._source",
+    "podium._folding",
+    "podium._module_program",
+    "tree_sitter",
+    "numpy",
+    "dataclasses",
+    "subprocess",
+    "tempfile",
+    "shutil",
+    "hashlib",
+    "queue",
+    "importlib.metadata",
+    "importlib.util",
+}
+
+# What choosing does not need either, which only has to know that there is a GPU.
+NOT_FOR_A_CHOICE = {
+    *NOT_FOR_A_WARM_START,
+    "podium_cpu",
+    "podium_nvidia.api",
+    "podium_nvidia.arch",
+    "podium_nvidia.device",
+    "podium_nvidia.function",
+    "podium_nvidia.status",
+    "podium_nvidia.toolchain",
+    "podium_nvidia.toolkit",
+    "podium._array_layout",
+    "podium._build",
+    "podium._cache",
+    "podium._kernel",
+    "podium._memory",
+}
+
+Seen = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
+    """What processes saw: with an empty cache, with all in it, with an edited kernel, and without a launcher."""
+    folder: Path = tmp_path_factory.mktemp("start")
+    variables = environment(PODIUM_CACHE_DIR=str(folder / "cache"), PODIUM_BACKEND="nvidia")
+    variables.pop("PODIUM_LAUNCHER", None)
+
+    def run(added: int, *arguments: str, **more: str) -> Seen:
+        command = [sys.executable, "-c", PROGRAM % added, *arguments]
+        done = subprocess.run(command, env={**variables, **more}, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        seen: Seen = json.loads(done.stdout)
+        return seen
+
+    return {
+        "cold": run(2, "warm up"),
+        "warm": run(2),
+        "edited": run(3),
+        "interpreted": run(2, PODIUM_LAUNCHER="interpreted"),
+    }
+
+
+def modules(seen: Seen, step: str) -> set[str]:
+    """Return what had been imported after a step."""
+    return set(seen[step][0])
+
+
+def test_choosing_the_driver_imports_only_what_it_needs(runs: dict[str, Seen]) -> None:
+    """ACT-05, PRF-05: the choice brings in no other backend, nothing of the vendor's, and starts no thread."""
+    for seen in runs.values():
+        assert NOT_FOR_A_CHOICE & modules(seen, "choice") == set()
+        assert seen["choice"][1] == []
+
+
+def test_a_warm_first_launch_imports_only_what_it_needs(runs: dict[str, Seen]) -> None:
+    """PRF-03: with all in the cache neither cuda-python nor a compiler or a parser is imported; no thread is started."""
+    warm, cold = runs["warm"], runs["cold"]
+    assert NOT_FOR_A_WARM_START & modules(warm, "launch") == set()
+    assert warm["launch"][1] == []
+    assert {"cuda.bindings.nvrtc", "tree_sitter", "podium_nvidia.launch"} <= modules(cold, "launch")
+
+
+def test_an_empty_cache_has_cuda_python_imported_while_the_driver_starts(runs: dict[str, Seen]) -> None:
+    """Where no kernel was ever compiled, the import begins with CUDA; where one was, not before it is needed."""
+    assert "podium-background" in runs["cold"]["device"][1]
+    for which in ("warm", "edited", "interpreted"):
+        assert runs[which]["device"][1] == []
+        assert {"cuda.bindings.driver", "cuda.pathfinder"} & modules(runs[which], "device") == set()
+
+
+def test_an_edited_kernel_is_launched_by_the_launcher_that_is_there(runs: dict[str, Seen]) -> None:
+    """A new source with a signature that the cache has needs the compiler, and no launch from Python."""
+    assert "podium_nvidia.nvrtc" in modules(runs["edited"], "launch")
+    assert "podium_nvidia.launch" not in modules(runs["edited"], "launch")
+
+
+def test_a_launch_from_python_needs_no_compiler(runs: dict[str, Seen]) -> None:
+    """Pinned to the interpreted level, with the code in the cache: cuda-python for the launch, and no NVRTC."""
+    after = modules(runs["interpreted"], "launch")
+    assert {"cuda.bindings.driver", "podium_nvidia.launch"} <= after
+    assert {"podium_nvidia.nvrtc", "podium_nvidia.compiler", "podium._source"} & after == set()
