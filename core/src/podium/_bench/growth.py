@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["COUNTS", "measure_growth"]
 
-COUNTS = (0, 1, 4, 16, 58, 256)
+COUNTS = (0, 1, 4, 16, 58)
 _LAUNCHES = 20
 _TYPES = {"ints": "int", "arrays": "float*"}
 _COLUMNS = ("arguments", "ints\n(µs)", "beside call\n(ns)", "arrays\n(µs)", "beside call\n(ns)")
 
 
 def measure_growth(report: Report, driver: Driver, effort: Effort, progress: Progress) -> None:
-    """Measure bound launches with 0 to 256 ints, and with as many arrays."""
-    progress.begin("0 to 256 arguments", effort.rounds)
+    """Measure bound launches with 0 to 58 ints, and with as many arrays."""
+    progress.begin("0 to 58 arguments", effort.rounds)
     device = driver.current_device()
     stream = driver.current_stream(device)
     arrays = [empty(1, driver=driver) for _ in range(max(COUNTS))]
@@ -72,7 +72,7 @@ def measure_growth(report: Report, driver: Driver, effort: Effort, progress: Pro
         lines.append(Line(kind, [(count, 1e6 * times.median(f"{count} {kind}")) for count in COUNTS], colour))
         called = [(count, 1e6 * times.median(_call(count, kind))) for count in COUNTS]
         lines.append(Line(f"driver call, {kind}", called, colour, dashed=True))
-    report.chart(line_chart("Bound launches with 0 to 256 arguments", "arguments", "µs, medians", lines))
+    report.chart(line_chart("Bound launches with 0 to 58 arguments", "arguments", "µs, medians", lines))
 
 
 def _call(count: int, kind: str) -> str:

@@ -20,7 +20,7 @@ __all__ = ["PARTS", "measure_parts", "reservations"]
 
 PARTS = {
     "launch": "one launch, in each way to make it, beside the driver call alone",
-    "growth": "0 to 256 arguments",
+    "growth": "0 to 58 arguments",
     "copy": "copies between host and device",
     "start": "import, choice of the driver, first kernels with and without a cache",
 }
