@@ -29,17 +29,18 @@ def sanitizer_library(name: str) -> Path:
     return path
 
 
-@pytest.fixture
-def sanitized(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment in which launchers are built with the sanitizers and run with them."""
     libraries = [str(sanitizer_library(name)) for name in ("libasan.so", "libubsan.so")]
-    compiler = tmp_path / "sanitizing-gcc"
+    folder = tmp_path_factory.mktemp("sanitized")
+    compiler = folder / "sanitizing-gcc"
     compiler.write_text(f'#!/bin/sh\nunset LD_PRELOAD\nexec gcc {SANITIZE} "$@"\n')
     compiler.chmod(0o755)
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if not name.startswith("PODIUM_")},
         "CC": str(compiler),
-        "PODIUM_CACHE_DIR": str(tmp_path / "cache"),
+        "PODIUM_CACHE_DIR": str(folder / "cache"),
         "LD_PRELOAD": " ".join(libraries),
         "PYTHONMALLOC": "malloc",  # each object in a block of its own, so that a use after its end is seen
         # CPython frees little of what it has at exit, so what is left then says nothing about launchers; their leaks
@@ -85,19 +86,27 @@ BUGS = {
 }
 
 
+def changed_template(folder: Path, code: str) -> str:
+    """Write the fake driver's template with some C in front of its driver call, and return its path."""
+    text = FakeDriver.launcher_cls.template.read_text()
+    call = "fake_recorder recorder ="
+    assert call in text
+    template = folder / "launch.c.in"
+    template.write_text(text.replace(call, f"{code}\n    {call}"))
+    return str(template)
+
+
+def test_a_changed_template_without_a_bug_survives(sanitized: dict[str, str], tmp_path: Path) -> None:
+    """What the tests below do to the template is no mistake in itself."""
+    result = run(sanitized, "1", changed_template(tmp_path, "/* nothing */"))
+    assert (result.returncode, result.stdout) == (0, "survived\n"), result.stderr[-3000:]
+
+
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_bug_in_a_template_would_be_caught(sanitized: dict[str, str], bug: str, tmp_path: Path) -> None:
     """The proof that the test above can fail: each kind of mistake in a template ends the program, by name."""
     code, name = BUGS[bug]
-    text = FakeDriver.launcher_cls.template.read_text()
-    template = tmp_path / "launch.c.in"
-    template.write_text(text)
-    result = run(sanitized, "1", str(template))
-    assert (result.returncode, result.stdout) == (0, "survived\n"), result.stderr[-3000:]
-    call = "fake_recorder recorder ="
-    assert call in text
-    template.write_text(text.replace(call, f"{code}\n    {call}"))
-    result = run(sanitized, "1", str(template))
+    result = run(sanitized, "1", changed_template(tmp_path, code))
     assert result.returncode != 0
     assert re.search(name, result.stderr)
 
@@ -117,6 +126,7 @@ def under_valgrind(tmp_path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.oldest
 def test_launchers_are_clean_under_valgrind(under_valgrind: list[str], tmp_path: Path) -> None:
     """No launch reads memory that was never written, or that is not there."""
     environment = {**os.environ, "PODIUM_CACHE_DIR": str(tmp_path / "cache"), "PYTHONMALLOC": "malloc", "CC": "gcc -g"}
@@ -125,12 +135,11 @@ def test_launchers_are_clean_under_valgrind(under_valgrind: list[str], tmp_path:
     assert result.stdout.endswith("failures\n")
 
 
+@pytest.mark.oldest
 def test_valgrind_would_catch_what_it_is_there_for(under_valgrind: list[str], tmp_path: Path) -> None:
     """The proof that the test above can fail: a decision on memory that nobody has written is an error."""
-    text = FakeDriver.launcher_cls.template.read_text()
-    template = tmp_path / "launch.c.in"
     code = "{ int *p = __builtin_malloc(64); if (p[7] == 5) return 1; __builtin_free(p); }"
-    template.write_text(text.replace("fake_recorder recorder =", f"{code}\n    fake_recorder recorder ="))
+    template = changed_template(tmp_path, code)
     environment = {
         **os.environ,
         "PODIUM_CACHE_DIR": str(tmp_path / "cache"),
@@ -138,7 +147,7 @@ def test_valgrind_would_catch_what_it_is_there_for(under_valgrind: list[str], tm
         "CC": "gcc -g -O0",
     }
     result = subprocess.run(
-        [*under_valgrind, "1", str(template)], env=environment, capture_output=True, text=True, timeout=900
+        [*under_valgrind, "1", template], env=environment, capture_output=True, text=True, timeout=900
     )
     assert result.returncode == 98
     assert "uninitialised" in result.stderr and "podium_driver_launch" in result.stderr
