@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from podium import _folder_digest
+from podium import _file_stamps
 from podium._cache import default_cache, reset_cache
 from podium._folder_digest import folder_digest
 
-RESTLESS_NS = _folder_digest._RESTLESS_NS
+RESTLESS_NS = _file_stamps._RESTLESS_NS
 
 opened: list[str] = []
 watching = [False]
@@ -33,7 +33,7 @@ sys.addaudithook(_watch)  # it stays for the process, so it is quiet but for thi
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with files that count as long unchanged, and an empty cache."""
     monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_folder_digest, "_RESTLESS_NS", -3_600_000_000_000)
+    monkeypatch.setattr(_file_stamps, "_RESTLESS_NS", -3_600_000_000_000)
     reset_cache()
     made = tmp_path / "headers"
     for name, text in {"a.h": "int a;", "b.py": "b", "deep/c.h": "int c;", "__pycache__/d.h": "d"}.items():
@@ -65,7 +65,7 @@ def test_unchanged_files_are_read_once(folder: Path) -> None:
 
 def test_files_that_were_just_written_are_read_each_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CAC-14: a file may be written twice within one tick of the file system's clock, so its time proves nothing yet."""
-    monkeypatch.setattr(_folder_digest, "_RESTLESS_NS", RESTLESS_NS)
+    monkeypatch.setattr(_file_stamps, "_RESTLESS_NS", RESTLESS_NS)
     before = folder_digest(folder)
     assert files_read(folder) == ["a.h", "b.py", "c.h"]
     assert not [each for each in default_cache().entries() if each.kind == "digest"]

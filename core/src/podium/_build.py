@@ -10,11 +10,13 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from podium import _zig
 from podium._build_folder import kill, private_folder, running
+from podium._compiler_identity import COMMAND_VARIABLES, SEARCH_VARIABLES, Language
+from podium._compiler_search import find_command
 from podium._record import record
 from podium.errors import CompileError, Diagnostic, ToolchainError
 
@@ -22,20 +24,6 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 __all__ = ["Build", "HostCompiler", "Language", "parse_diagnostics"]
-
-Language = Literal["c", "c++"]
-
-_VARIABLES: dict[str, str] = {"c": "CC", "c++": "CXX"}
-_NAMES: dict[str, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "c++": ("c++", "g++", "clang++")}
-_PACKAGES: dict[str, str] = {
-    "c": "apt install gcc libc6-dev, dnf install gcc, apk add gcc musl-dev, or xcode-select --install",
-    "c++": "apt install g++, dnf install gcc-c++, apk add g++, or xcode-select --install",
-}
-
-# Variables that compilers read and that change what they produce without standing in the command.
-_SEARCH_VARIABLES = (
-    "CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH COMPILER_PATH GCC_EXEC_PREFIX CCC_OVERRIDE_OPTIONS SDKROOT"
-).split()
 
 _MAX_LOG = 1 << 20
 _TIMEOUT = 600.0
@@ -88,7 +76,7 @@ class HostCompiler:
         names the variable and the usual packages. It is looked for again after that, so that a compiler installed
         meanwhile is found.
         """
-        chosen = os.environ.get(_VARIABLES[language], "").strip()
+        chosen = os.environ.get(COMMAND_VARIABLES[language], "").strip()
         return _find(language, chosen, os.environ.get("PATH", os.defpath))
 
     @property
@@ -97,7 +85,7 @@ class HostCompiler:
 
         Costs a few microseconds once the version is known. Raises `ToolchainError` if the compiler is gone or broken.
         """
-        variables = tuple((name, os.environ[name]) for name in _SEARCH_VARIABLES if os.environ.get(name))
+        variables = tuple((name, os.environ[name]) for name in SEARCH_VARIABLES if os.environ.get(name))
         return _identity(self, self._files(), variables)
 
     @property
@@ -215,7 +203,7 @@ class HostCompiler:
 
     @property
     def _title(self) -> str:
-        variable = _VARIABLES[self.language]
+        variable = COMMAND_VARIABLES[self.language]
         words = " ".join(self.command)
         return f"The compiler {words!r}" + (f" (from {variable})" if os.environ.get(variable, "").strip() else "")
 
@@ -298,48 +286,8 @@ def parse_diagnostics(log: str) -> tuple[Diagnostic, ...]:
 # A failure raises, so lru_cache does not keep it.
 @functools.lru_cache(maxsize=64)
 def _find(language: Language, chosen: str, path: str) -> HostCompiler:
-    variable = _VARIABLES[language]
-    if chosen:
-        import shlex
-
-        try:
-            words = shlex.split(chosen, posix=os.name != "nt")
-        except ValueError as error:
-            raise ToolchainError(f"{variable}={chosen!r} cannot be read as a command: {error}") from None
-        program = next(_matches(words[0], path), None)
-        if program is None:
-            raise ToolchainError(
-                f"{variable}={chosen!r}: there is no program {words[0]!r}. Correct {variable} or unset it; "
-                f"to install a compiler: {_PACKAGES[language]}"
-            )
-        programs = [program]
-        for word in words:
-            if not word.startswith("-"):
-                programs += [*_matches(word, path), *_matches(os.path.basename(word), path)]
-    else:
-        programs = next(filter(None, (list(_matches(name, path)) for name in _NAMES[language])), [])
-        words = programs[:1] or list(_zig.packaged_command(language) or ())
-        if not words:
-            title = {"c": "C", "c++": "C++"}[language]
-            raise ToolchainError(
-                f"No {title} compiler was found: none of {', '.join(_NAMES[language])} is on PATH. Install one "
-                f"({_PACKAGES[language]}), or the Python package ziglang, which has one in it (pip install ziglang), "
-                f"or set {variable} to a compiler's command"
-            )
-        program = words[0]
-        programs = programs or [program]
-    command = _zig.add_flags([program, *words[1:]])
-    return HostCompiler(language, tuple(command), tuple(dict.fromkeys(programs)))
-
-
-def _matches(name: str, path: str) -> Iterator[str]:
-    """Give every program of a name on the search path. It is not shutil's, which takes longer to import."""
-    folders = [""] if os.path.dirname(name) else [folder for folder in path.split(os.pathsep) if folder and name]
-    for folder in folders:
-        for suffix in ("", ".exe") if os.name == "nt" else ("",):
-            candidate = os.path.join(folder, name + suffix)
-            if os.access(candidate, os.X_OK) and os.path.isfile(candidate):
-                yield os.path.abspath(candidate)
+    command, programs = find_command(language, chosen, path)
+    return HostCompiler(language, tuple(_zig.add_flags(command)), programs)
 
 
 def _fingerprint(path: str) -> tuple[int, int, int]:

@@ -7,15 +7,21 @@ from types import ModuleType
 from typing import Any
 
 from podium._element_types import ElementType
-from podium._extension import INCLUDE_DIR, Extension, read_file
+from podium._extension import INCLUDE_DIR, Extension
 from podium.errors import CompileError
 
-__all__ = ["export"]
+__all__ = ["export", "exporter"]
+
+
+def exporter() -> Extension:
+    """Return the C module, built or not."""
+    file = INCLUDE_DIR / "podium_dlpack.c"
+    return Extension("dlpack", "podium_dlpack", lambda: file.read_text(encoding="utf-8"), files=(file,))
 
 
 @lru_cache(maxsize=1)
 def _module() -> ModuleType:
-    return Extension("dlpack", "podium_dlpack", read_file(INCLUDE_DIR / "podium_dlpack.c")).build()
+    return exporter().build()
 
 
 def export(

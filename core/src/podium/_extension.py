@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from podium._build import HostCompiler
 from podium._cache import cache_key, default_cache
-from podium._folder_digest import folder_digest
+from podium._compiler_identity import compiler_identity, recalled_identity
+from podium._folder_digest import files_digest
 from podium._library import load_extension
 from podium.errors import LoadError, ToolchainError
 
-__all__ = ["INCLUDE_DIR", "Extension", "read_file"]
+if TYPE_CHECKING:
+    from podium._build import HostCompiler
+
+__all__ = ["INCLUDE_DIR", "Extension"]
 
 INCLUDE_DIR = Path(__file__).parent / "include"
 
@@ -28,45 +33,59 @@ _DECLARED_VERSIONS = ((3, 10), (3, 13))
 class Extension:
     """An extension module of a C source.
 
-    `kind` is the cache's word for such things, `name` the module's; headers are looked for in `folders` and in podium's
-    own. `common` is the source of a part that many modules have: it is compiled once, and kept.
+    `kind` is the cache's word for such things, `name` the module's. A source that is written from something else is
+    given as a function, with `origin` for what it is written from, and with the file of the function among `files`.
+    Headers are looked for in `folders` and in podium's own. `common` is the source file of a part that many modules
+    have: it is compiled once, and kept.
     """
 
     def __init__(
-        self, kind: str, name: str, source: str, folders: tuple[Path, ...] = (), common: str | None = None
+        self,
+        kind: str,
+        name: str,
+        source: str | Callable[[], str],
+        *,
+        origin: str = "",
+        files: tuple[Path, ...] = (),
+        folders: tuple[Path, ...] = (),
+        common: Path | None = None,
     ) -> None:
         self._kind, self._name, self._source, self._common = kind, name, source, common
+        self._origin = origin if callable(source) else source
         self._folders = (INCLUDE_DIR, *folders)
+        self._files = files if common is None else (*files, common)
 
     def recall(self) -> ModuleType | None:
         """Return the module if it can be had without running a compiler. Raises `ToolchainError` if there is none."""
-        compiler = HostCompiler.find("c")
-        return self._recall(self._key(compiler)) if compiler.is_identified else None
+        identity = recalled_identity("c")
+        if identity is None:
+            if not _compiler().is_identified:
+                return None
+            identity = compiler_identity("c")
+        return self._recall(self._key(identity))
 
     def build(self) -> ModuleType:
         """Return the module, from the cache if it is there. Raises `ToolchainError`, `CompileError` or `LoadError`."""
-        compiler = HostCompiler.find("c")
-        key = self._key(compiler)
+        key = self._key(compiler_identity("c"))
         module = self._recall(key)
         if module is not None:
             return module
-        main = f"{self._kind}.c"
+        compiler, main = _compiler(), f"{self._kind}.c"
+        source = self._source if isinstance(self._source, str) else self._source()
         objects = {} if self._common is None else {"common.o": self._compile_common(compiler, self._common)}
-        library = compiler.compile({main: self._source}, main, self._flags(), objects=objects)
+        library = compiler.compile({main: source}, main, self._flags(), objects=objects)
         default_cache().put(key, library)
         return load_extension(self._name, library)
 
-    def _compile_common(self, compiler: HostCompiler, source: str) -> bytes:
+    def _compile_common(self, compiler: HostCompiler, path: Path) -> bytes:
         flags = [*self._flags(), *(["-fPIC"] if os.name != "nt" else []), "-c"]
-        arguments = {"common.c": source}, "common.c", flags, repr((self._headers(), _ABI))
+        source = path.read_text(encoding="utf-8")
+        arguments = {"common.c": source}, "common.c", flags, repr((_digest(tuple(map(str, self._folders)), ()), _ABI))
         data = compiler.recall(*arguments)
         return compiler.run_cached(*arguments) if data is None else data
 
     def _flags(self) -> list[str]:
         return [*_FLAGS, *_python_flags(), *(f"-I{folder}" for folder in self._folders)]
-
-    def _headers(self) -> list[str]:
-        return [_headers_digest(folder) for folder in self._folders]
 
     def _recall(self, key: str) -> ModuleType | None:
         library = default_cache().get(key)
@@ -79,10 +98,16 @@ class Extension:
             default_cache().quarantine(key, str(error))
             return None
 
-    def _key(self, compiler: HostCompiler) -> str:
+    def _key(self, identity: str) -> str:
         flags = repr((_FLAGS, _python_flags()))
-        source = repr((self._source, self._common))
-        return cache_key(self._kind, source, *self._headers(), flags, compiler.identity, _ABI)
+        digest = _digest(tuple(map(str, self._folders)), tuple(map(str, self._files)))
+        return cache_key(self._kind, self._origin, digest, flags, identity, _ABI)
+
+
+def _compiler() -> HostCompiler:
+    from podium._build import HostCompiler
+
+    return HostCompiler.find("c")
 
 
 # The suffixes name the interpreter with its version, its kind of build, and mostly the system and the processor.
@@ -119,11 +144,6 @@ def _is_declared() -> bool:
 
 
 @lru_cache(maxsize=64)
-def read_file(path: Path) -> str:
-    """Return the text of a file of this package or of a backend; they do not change while the process runs."""
-    return path.read_text(encoding="utf-8")
-
-
-@lru_cache(maxsize=64)
-def _headers_digest(folder: Path) -> str:
-    return folder_digest(folder, suffix=".h", deep=False) if folder.is_dir() else ""
+def _digest(folders: tuple[str, ...], files: tuple[str, ...]) -> str:
+    """Return the digest of files of this package and of a backend, which do not change while the process runs."""
+    return files_digest(folders, files, suffix=".h")

@@ -1,24 +1,16 @@
-"""Digests of the files of a folder, for cache keys: what is read once is known again by what the system says of it."""
+"""Digests of files and folders, for cache keys: what is read once is known again by what the system says of it."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
-from struct import Struct
+from collections.abc import Iterable, Sequence
 
-from podium._cache import cache_key, default_cache
+from podium._cache import cache_key
 from podium._digest import sha256
+from podium._file_stamps import Statuses, look, recall, remember
 
-__all__ = ["folder_digest"]
-
-# A file that was written within these may be written again without another time: clocks of file systems are coarse.
-_RESTLESS_NS = 2_000_000_000
-
-# What is kept: the digest, how many files and folders it is of, what the system says of each, and their names.
-_HEAD = Struct("<64sq")
-_NUMBERS = 4
-_LARGEST = (1 << 63) - 1  # the number of a file may have more bits
+__all__ = ["files_digest", "folder_digest"]
 
 
 def folder_digest(folder: str | os.PathLike[str], *, suffix: str = "", deep: bool = True) -> str:
@@ -30,62 +22,57 @@ def folder_digest(folder: str | os.PathLike[str], *, suffix: str = "", deep: boo
     """
     path = os.fsencode(os.path.abspath(folder))
     key = cache_key("digest", path, suffix, "deep" if deep else "")
-    kept = default_cache().get(key)
-    digest = _recall(kept, path) if kept is not None else None
-    if digest is None:
-        digest = _read(key, path, os.fsencode(suffix), deep)
-    return digest
+    known = recall(key, path)
+    if known is None:
+        now = time.time_ns()
+        statuses = _look_below(path, os.fsencode(suffix), deep)
+        known = _digest((each.removeprefix(path), each) for each in statuses)
+        remember(key, known, statuses, now, path)
+    return known.decode("ascii")
 
 
-def _recall(kept: bytes, folder: bytes) -> str | None:
-    """Return the digest that is kept, if the system says the same as then. Of a new name, the folder's time tells."""
-    if len(kept) < _HEAD.size:
-        return None
-    digest, count = _HEAD.unpack_from(kept)
-    end = _HEAD.size + 8 * _NUMBERS * count
-    try:
-        statuses = [os.stat(folder + name) for name in kept[end:].split(b"\0")]
-    except OSError:
-        return None
-    same = len(statuses) == count and _pack(statuses) == kept[_HEAD.size : end]
-    return str(digest, "ascii") if same else None
+def files_digest(folders: Sequence[str], files: Sequence[str], *, suffix: str) -> str:
+    """Return a digest of some files, and of those right in some folders whose names end with `suffix`.
+
+    The paths are absolute. What is not there is left out. Raises OSError.
+    """
+    key = cache_key("digest", "\0".join(folders), "\0".join(files), suffix)
+    known = recall(key)
+    if known is None:
+        now = time.time_ns()
+        statuses = look(map(os.fsencode, files))
+        named = [(b"%d" % index, path) for index, path in enumerate(statuses)]
+        for index, folder in enumerate(map(os.fsencode, folders)):
+            is_there = os.path.isdir(folder)
+            found = _look_below(folder, os.fsencode(suffix), deep=False) if is_there else look([folder])
+            named += [(b"%d/%s" % (index, os.path.basename(path)), path) for path in found]
+            statuses |= found
+        known = _digest((name, path) for name, path in named if statuses[path] is not None)
+        remember(key, known, statuses, now)
+    return known.decode("ascii")
 
 
-def _read(key: str, folder: bytes, suffix: bytes, deep: bool) -> str:
-    now = time.time_ns()
-    # The system is asked first: of a change between that and the reading, the next process is told.
-    statuses = _look(folder, suffix, deep)
-    pieces: list[bytes] = []
-    for name in sorted(name for name in statuses if not name.endswith(b"/")):
-        with open(folder + name, "rb") as file:
-            data = file.read()
-        pieces += (name[1:], b"\0%d\0" % len(data), data)
-    digest = sha256(*pieces).hexdigest()
-    if all(max(each.st_mtime_ns, each.st_ctime_ns) < now - _RESTLESS_NS for each in statuses.values()):
-        head = _HEAD.pack(digest.encode("ascii"), len(statuses))
-        default_cache().put(key, head + _pack(statuses.values()) + b"\0".join(statuses))
-    return digest
-
-
-def _look(folder: bytes, suffix: bytes, deep: bool) -> dict[bytes, os.stat_result]:
-    """Give the status of each file, and of each folder, by the end of its path; that of a folder ends with a slash."""
-    statuses: dict[bytes, os.stat_result] = {}
-    folders = [b"/"]
+def _look_below(folder: bytes, suffix: bytes, deep: bool) -> Statuses:
+    """Look at the files in a folder, and at folders, whose times tell of names that come or go; those end with a /."""
+    statuses: Statuses = {}
+    folders = [folder + b"/"]
     for above in folders:
-        statuses[above] = os.stat(folder + above)
-        with os.scandir(folder + above) as entries:
+        statuses[above] = os.stat(above)
+        with os.scandir(above) as entries:
             for entry in entries:
-                name = above + entry.name
                 if entry.is_dir():
                     if deep and entry.name != b"__pycache__":
-                        folders.append(name + b"/")
-                elif name.endswith(suffix):
-                    statuses[name] = entry.stat()
+                        folders.append(entry.path + b"/")
+                elif entry.name.endswith(suffix):
+                    statuses[entry.path] = entry.stat()
     return statuses
 
 
-def _pack(statuses: Iterable[os.stat_result]) -> bytes:
-    numbers: list[int] = []
-    for each in statuses:
-        numbers += (each.st_size, each.st_mtime_ns, each.st_ctime_ns, each.st_ino & _LARGEST)
-    return Struct(f"<{len(numbers)}q").pack(*numbers)
+def _digest(files: Iterable[tuple[bytes, bytes]]) -> bytes:
+    pieces: list[bytes] = []
+    for name, path in sorted(files):
+        if not path.endswith(b"/"):
+            with open(path, "rb") as file:
+                data = file.read()
+            pieces += (name, b"\0%d\0" % len(data), data)
+    return sha256(*pieces).hexdigest().encode("ascii")

@@ -16,9 +16,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from podium._caller import frames_of_podium
-from podium._extension import Extension, read_file
+from podium._extension import Extension
 from podium._fork import ForkSafeLock
-from podium._launcher_source import signature_source
 from podium._signature import Signature
 from podium.errors import PodiumError, PodiumWarning, ToolchainError
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Build", "request", "start"]
 
 _MODULE_NAME = "podium_launcher"
+_SOURCE_WRITER = Path(__file__).with_name("_launcher_source.py")
 
 
 class Build:
@@ -85,9 +85,20 @@ class Build:
         return self.module  # type: ignore[return-value]  # run() leaves either a module or a failure
 
     def _extension(self) -> Extension:
-        source = signature_source(self.signature.parameters, self.scratch)
-        folders = (self.template.parent, self.template.parent / "include")
-        return Extension("launcher", _MODULE_NAME, source, folders, read_file(self.template))
+        return Extension(
+            "launcher",
+            _MODULE_NAME,
+            self._write_source,
+            origin=f"{self.signature.shape} {self.scratch}",
+            files=(_SOURCE_WRITER,),
+            folders=(self.template.parent, self.template.parent / "include"),
+            common=self.template,
+        )
+
+    def _write_source(self) -> str:
+        from podium._launcher_source import signature_source
+
+        return signature_source(self.signature.parameters, self.scratch)
 
 
 _building = threading.RLock()

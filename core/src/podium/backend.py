@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from podium._array_layout import ArrayLayout, array_layout
     from podium._background import BackgroundCall, import_early
     from podium._build import Build, HostCompiler
+    from podium._compiler_identity import compiler_identity
     from podium._excerpt import declaration, excerpt, kernel_names, source_line
     from podium._folder_digest import folder_digest
     from podium._library import SharedLibrary
@@ -76,6 +77,7 @@ __all__ = [
     "Type",
     "Variable",
     "array_layout",
+    "compiler_identity",
     "declaration",
     "environment_flag",
     "excerpt",
@@ -109,6 +111,10 @@ def __getattr__(name: str) -> object:
         from podium import _excerpt
 
         return getattr(_excerpt, name)
+    if name == "compiler_identity":
+        from podium._compiler_identity import compiler_identity
+
+        return compiler_identity
     if name == "folder_digest":
         from podium._folder_digest import folder_digest
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 
-from podium.backend import HostCompiler, folder_digest
+from podium.backend import compiler_identity, folder_digest
 
 from podium_cpu._version import __version__
 
@@ -25,7 +25,7 @@ RUNTIME = os.path.join(_FOLDER, "runtime")
 
 def toolchain(language: str) -> str:
     """Name the compiler with its version, and this backend with its headers. Raises `ToolchainError`."""
-    return f"podium-cpu {__version__} {headers_digest()}\n{HostCompiler.find('c++').identity}"
+    return f"podium-cpu {__version__} {headers_digest()}\n{compiler_identity('c++')}"
 
 
 @functools.lru_cache(maxsize=1)

@@ -84,12 +84,12 @@ def _compiler(language: Any) -> CompilerReport:
 
 def launcher_report() -> LauncherReport:
     """Build one of podium's own extension modules, which needs all that a generated launcher needs, and load it."""
-    from podium._extension import INCLUDE_DIR, Extension, read_file
+    from podium._dlpack import exporter
 
     level = None
     try:
         level = _settings.launcher_level()
-        Extension("dlpack", "podium_dlpack", read_file(INCLUDE_DIR / "podium_dlpack.c")).build()
+        exporter().build()
     except SettingError as error:
         return LauncherReport(None, False, str(error))
     except (PodiumError, OSError, ImportError) as error:
