@@ -33,10 +33,9 @@ _DECLARED_VERSIONS = ((3, 10), (3, 13))
 class Extension:
     """An extension module of a C source.
 
-    `kind` is the cache's word for such things, `name` the module's. A source that is written from something else is
-    given as a function, with `origin` for what it is written from, and with the file of the function among `files`.
-    Headers are looked for in `folders` and in podium's own. `common` is the source file of a part that many modules
-    have: it is compiled once, and kept.
+    `kind` is the cache's word for such things, `name` the module's. Headers are looked for in `folders` and in podium's
+    own. `common` gives the source of a part that many modules have: it is compiled once, and kept. Sources that are
+    given by functions are not asked for where the module is in the cache; `files` and `origin` are what they come from.
     """
 
     def __init__(
@@ -48,12 +47,11 @@ class Extension:
         origin: str = "",
         files: tuple[Path, ...] = (),
         folders: tuple[Path, ...] = (),
-        common: Path | None = None,
+        common: Callable[[], str] | None = None,
     ) -> None:
         self._kind, self._name, self._source, self._common = kind, name, source, common
         self._origin = origin if callable(source) else source
-        self._folders = (INCLUDE_DIR, *folders)
-        self._files = files if common is None else (*files, common)
+        self._folders, self._files = (INCLUDE_DIR, *folders), files
 
     def recall(self) -> ModuleType | None:
         """Return the module if it can be had without running a compiler. Raises `ToolchainError` if there is none."""
@@ -72,14 +70,13 @@ class Extension:
             return module
         compiler, main = _compiler(), f"{self._kind}.c"
         source = self._source if isinstance(self._source, str) else self._source()
-        objects = {} if self._common is None else {"common.o": self._compile_common(compiler, self._common)}
+        objects = {} if self._common is None else {"common.o": self._compile_common(compiler, self._common())}
         library = compiler.compile({main: source}, main, self._flags(), objects=objects)
         default_cache().put(key, library)
         return load_extension(self._name, library)
 
-    def _compile_common(self, compiler: HostCompiler, path: Path) -> bytes:
+    def _compile_common(self, compiler: HostCompiler, source: str) -> bytes:
         flags = [*self._flags(), *(["-fPIC"] if os.name != "nt" else []), "-c"]
-        source = path.read_text(encoding="utf-8")
         arguments = {"common.c": source}, "common.c", flags, repr((_digest(tuple(map(str, self._folders)), ()), _ABI))
         data = compiler.recall(*arguments)
         return compiler.run_cached(*arguments) if data is None else data

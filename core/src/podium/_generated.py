@@ -90,9 +90,9 @@ class Build:
             _MODULE_NAME,
             self._write_source,
             origin=f"{self.signature.shape} {self.scratch}",
-            files=(_SOURCE_WRITER,),
+            files=(_SOURCE_WRITER, self.template),
             folders=(self.template.parent, self.template.parent / "include"),
-            common=self.template,
+            common=lambda: self.template.read_text(encoding="utf-8"),
         )
 
     def _write_source(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from podium._extension import Extension, read_file
+from podium._extension import Extension
 from podium._launcher_source import signature_source
 from podium._status import status_error
 
@@ -40,9 +40,12 @@ def driver_loop(
     launcher = kernel.binding().launcher
     template = launcher.template
     source = signature_source(launcher.signature.parameters, launcher.scratch_count)
-    common = f'{read_file(template)}\n#line 1 "driver_loop.c"\n{read_file(_SOURCE)}'
-    folders = (template.parent, template.parent / "include")
-    module = Extension("loop", "podium_driver_loop", source, folders, common).build()
+
+    def common() -> str:
+        return "\n".join([template.read_text(encoding="utf-8"), '#line 1 "driver_loop.c"', _SOURCE.read_text("utf-8")])
+
+    files, folders = (template, _SOURCE), (template.parent, template.parent / "include")
+    module = Extension("loop", "podium_driver_loop", source, files=files, folders=folders, common=common).build()
     loop = _Loop(module.address)
     function = kernel.load(device)
     held = (ctypes.c_uint64 * max(1, len(values)))(*values)
