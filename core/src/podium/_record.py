@@ -170,18 +170,19 @@ def _replaced(self: Any, /, **changes: Any) -> Any:
     return type(self)(**{name: getattr(self, name) for name in type(self).__match_args__} | changes)
 
 
-def _make_record(kind: _Class, frozen: bool) -> _Class:
+def _make_record(kind: _Class, frozen: bool, eq: bool = True) -> _Class:
     about = _Record(kind, frozen)
     members: dict[str, Any] = {
         "__podium_record__": about,
         "__init__": _FirstInit(about),
         "__repr__": recursive_repr()(_represent),
-        "__eq__": _equal,
         "__match_args__": tuple(about.fields),
         "__replace__": _replaced,
     }
     for name in ("__dataclass_fields__", "__dataclass_params__"):
         members[name] = _Later(kind, name, partial(about.of_dataclass, name))
+    if eq:
+        members["__eq__"] = _equal
     if frozen:
         members |= {"__setattr__": _refuse, "__delattr__": _refuse}
     own = vars(kind)
@@ -189,16 +190,16 @@ def _make_record(kind: _Class, frozen: bool) -> _Class:
     for name, member in members.items():
         if name not in own:
             setattr(kind, name, member)
-    if not hashed:
+    if eq and not hashed:
         kind.__hash__ = _hash if frozen else None  # type: ignore[assignment]  # what is not frozen has no hash
     return kind
 
 
 if not TYPE_CHECKING:
 
-    def record(kind: type | None = None, *, frozen: bool = False) -> Any:
+    def record(kind: type | None = None, *, frozen: bool = False, eq: bool = True) -> Any:
         """Make a class a record, as ``dataclass`` makes it a dataclass: ``@record`` or ``@record(frozen=True)``."""
-        return partial(_make_record, frozen=frozen) if kind is None else _make_record(kind, frozen)
+        return partial(_make_record, frozen=frozen, eq=eq) if kind is None else _make_record(kind, frozen, eq)
 
     def field(*, default: Any = _NOTHING, default_factory: Any = _NOTHING, repr: bool = True) -> Any:
         """Describe a field whose default is made anew for each record, or one that ``repr`` does not show."""

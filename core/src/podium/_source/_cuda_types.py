@@ -5,8 +5,9 @@ Sizes are those of 64-bit Linux, where ``long`` has 64 bits; NVRTC, hipRTC and g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from podium._record import record, replace
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -24,7 +25,7 @@ class ArgumentMismatch(Refusal):
     """There are too few template arguments, or too many."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Resolved:
     """A type, as far as it is known.
 

@@ -12,8 +12,8 @@ import posixpath
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from podium._record import record
 from podium._source._comments import blank_comments
 from podium.errors import SourceError
 
@@ -69,7 +69,7 @@ def scan_includes(
     return tuple(sorted(scan.found))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Text:
     """A text to look into, the folder that its quoted includes start from, and how that folder was reached."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 
+from podium._record import field, record, replace
 from podium._source._scopes import Scope
 
 __all__ = ["KernelHead", "read_kernel_head", "skip_template"]
@@ -23,7 +23,7 @@ _NOT_A_NAME = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelHead:
     """Where the parts of a kernel stand in the preprocessed text.
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from podium._record import field, record
 from podium._source._kernel_head import KernelHead
 from podium._source._name_expression import NameExpression
 from podium._source._outline import Outline
@@ -14,7 +13,7 @@ from podium.errors import SourceError
 __all__ = ["KernelGroup", "KernelIndex"]
 
 
-@dataclass
+@record
 class KernelGroup:
     """Everything that declares one name: definitions and declarations, and what specialises or instantiates them."""
 
@@ -79,6 +78,8 @@ class KernelIndex:
         if not self.groups:
             raise self._none(name.text)
         names = {each: group.name for group in self.groups for each in (group.path[-1], group.name)}
+        import difflib  # for errors only: a first launch must not pay for it
+
         close = difflib.get_close_matches(name.qualified, names, 1)
         hint = f" Did you mean {names[close[0]]!r}?" if close else ""
         shown = ("::" if name.is_global else "") + name.qualified

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from podium._record import record
 from podium._signature import Type
 from podium._source._cuda_types import Refusal
 from podium._source._kernel_head import KernelHead
@@ -26,7 +26,7 @@ _PARAMETERS = ("parameter_declaration", "optional_parameter_declaration", "varia
 _UNREADABLE = "podium cannot read it; if it has a macro from a header or a compiler option, that is why"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeclaredParameter:
     """One parameter: its name, its text, and its type, or else the reason why that is not known."""
 

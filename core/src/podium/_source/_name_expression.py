@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from podium._record import record
 from podium.errors import SourceError
 
 __all__ = ["NameExpression", "check_name_expression", "parse_name_expression"]
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NameExpression:
     """A name such as ``ns::reduce<ns::Op<float>, 256>``, taken apart.
 

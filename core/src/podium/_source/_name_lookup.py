@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from podium._record import record
 from podium._source._cuda_types import Refusal
 from podium._source._scopes import Argument, Entity, Scope
 from podium._source._syntax import words
@@ -26,7 +26,7 @@ _MOST_STEPS = 20_000
 _SEVERAL = "it is defined in several ways, and podium cannot tell which one counts"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Found:
     """What a name means: its path as written, its template arguments, and the entities or the argument behind it."""
 

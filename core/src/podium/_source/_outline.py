@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
+from podium._record import field, record, replace
 from podium._source._kernel_head import KernelHead, read_kernel_head, skip_template
 from podium._source._preprocessor import Branch, Preprocessed
 from podium._source._scopes import Piece, Scope
@@ -35,7 +35,7 @@ _REACH = 4096  # how far back the start of a kernel is looked for inside somethi
 _BRANCHES = "preprocessor conditions inside it choose between several forms, and podium cannot decide them"
 
 
-@dataclass
+@record
 class _Block:
     """An open bracket. `kind` is "scope" (a namespace or linkage block), "class", "body", "other" or "paren"."""
 
@@ -48,7 +48,7 @@ class _Block:
     has_kernel: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Saved:
     """How things stood at an #if: the size of the stack, the block on top, and what that block was like."""
 
@@ -57,7 +57,7 @@ class _Saved:
     state: _Block
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class VariableText:
     """A declaration at namespace scope with one of the words of device memory: of variables, if not of a function.
 
@@ -71,16 +71,13 @@ class VariableText:
     is_conditional: bool
 
 
-@dataclass
 class Outline:
     """The kernels and the variables of a source in the order of their text, and the scope that holds the rest."""
 
-    text: Preprocessed
-    root: Scope = field(default_factory=Scope)
-    kernels: list[KernelHead] = field(default_factory=list)
-    variables: list[VariableText] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, text: Preprocessed) -> None:
+        self.text, self.root = text, Scope()
+        self.kernels: list[KernelHead] = []
+        self.variables: list[VariableText] = []
         _Reader(self).read()
 
 

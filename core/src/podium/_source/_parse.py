@@ -6,11 +6,10 @@ refused with the reason, and the signature to write instead. ``long`` has 64 bit
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from podium._record import record
 from podium._signature import Parameter, Signature
 from podium._source._cuda_types import ArgumentMismatch, Refusal
 from podium._source._fixed_parameters import literal, rewrite
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelDeclaration", "ParsedKernel", "check_name_expression", "find_kernels", "parse_group", "parse_kernel"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelDeclaration:
     """A kernel in a source: its qualified name, the text of its template parameters, and its line, from 1."""
 
@@ -39,7 +38,7 @@ class KernelDeclaration:
     line: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ParsedKernel:
     """A kernel ready to compile.
 
@@ -190,6 +189,8 @@ class _Reading:
             elif type(key) is int and 0 <= key < len(names):
                 position = key
             else:
+                import difflib  # for errors only: a first launch must not pay for it
+
                 close = difflib.get_close_matches(str(key), names, 1)
                 hint = f" Did you mean {close[0]!r}?" if close else ""
                 raise SourceError(

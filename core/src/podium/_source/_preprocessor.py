@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
+from podium._record import field, record
 from podium._source._comments import blank_comments
 from podium.errors import SourceError
 
@@ -31,7 +31,7 @@ _MOST_WORDS = 1000
 _DEEPEST_BODY = 20
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Branch:
     """A conditional directive that could not be decided: "if", "else" (also elif) or "endif", at an offset."""
 
@@ -39,7 +39,7 @@ class Branch:
     offset: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Preprocessed:
     """Text without comments, literals, directives and decided branches, and with macros expanded. All of it is ASCII.
 
@@ -205,7 +205,7 @@ class _Macros:
         return text if words <= _MOST_WORDS else None
 
 
-@dataclass
+@record
 class _Level:
     """One open #if: whether text around it counts, whether this branch does, and whether one was surely taken."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from podium._record import replace
 from podium._signature import Type
 from podium._source._constant_expressions import evaluate
 from podium._source._cuda_types import FUNDAMENTAL_WORDS, Refusal, Resolved, builtin, fundamental

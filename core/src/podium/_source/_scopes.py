@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from podium._record import record
 from podium._source._syntax import parse, words
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ __all__ = ["Argument", "Entity", "Piece", "Scope", "declared_name"]
 _STRUCTS = ("struct_specifier", "class_specifier", "union_specifier")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Piece:
     """The text of one declaration, not yet parsed. `doubt` says why it cannot be relied on, or is empty."""
 
@@ -24,7 +24,7 @@ class Piece:
     doubt: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Entity:
     """Something declared under a name.
 
@@ -42,7 +42,7 @@ class Entity:
     doubt: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Argument:
     """A template argument: the node that gives it, and the scope in which that means something."""
 

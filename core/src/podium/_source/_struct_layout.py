@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from podium._record import record
 from podium._signature import Type
 from podium._source._cuda_types import Refusal, Resolved
 from podium._source._name_lookup import STRUCT_NODES
@@ -32,7 +32,7 @@ _NO_MEMBERS = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Member:
     spelling: str
     type: Type

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from podium._record import replace
 from podium._signature import Type
 from podium._source._cuda_types import Refusal, Resolved
 from podium._source._outline import Outline, VariableText
