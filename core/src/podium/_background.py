@@ -20,6 +20,18 @@ T = TypeVar("T")
 
 _FORK_PATIENCE = 10.0  # seconds
 
+# What the first launch of all needs of podium itself: reading the source, and launching. By their names, since they
+# stand above this module.
+_OF_FIRST_LAUNCH = (
+    "tree_sitter",
+    "tree_sitter_cuda",
+    "podium._source._parse",
+    "podium._module",
+    "podium._binding",
+    "podium._packing",
+    "podium._generated",
+)
+
 _running: set[threading.Thread] = set()
 
 
@@ -57,12 +69,12 @@ def import_early(*modules: str) -> None:
     """Begin to import modules in a thread if they are sure to be needed, and return at once.
 
     They are if no kernel has ever been compiled with this cache: the first one will need the compiler, and will be
-    launched from Python. For drivers whose initialisation takes long and leaves Python idle. What goes wrong is not
-    said here: whoever imports the module in earnest is told.
+    launched from Python. What it needs of podium itself is imported as well. For drivers whose initialisation takes
+    long and leaves Python idle. What goes wrong is not said here: whoever imports the module in earnest is told.
     """
     from podium._cache import default_cache
 
-    missing = [each for each in modules if each not in sys.modules]
+    missing = [each for each in (*modules, *_OF_FIRST_LAUNCH) if each not in sys.modules]
     if missing and is_main_interpreter() and not default_cache().has("kernel"):
         BackgroundCall(lambda: _import(missing))
 

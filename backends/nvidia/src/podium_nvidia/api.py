@@ -98,6 +98,15 @@ _VERSIONS = {
 }
 _LEGACY_STREAM = 1  # CU_GET_PROC_ADDRESS_LEGACY_STREAM: stream 0 is the legacy one
 
+# What compiles a kernel, and launches it while it has no generated launcher.
+_OF_FIRST_LAUNCH = (
+    "cuda.bindings.driver",
+    "cuda.bindings.nvrtc",
+    "podium_nvidia.compiler",
+    "podium_nvidia.function",
+    "podium_nvidia.launch",
+)
+
 _lock = ForkSafeLock()
 _process: int | None = None
 
@@ -211,7 +220,7 @@ def _initialise() -> None:
             raise ForkedProcessError("nvidia", _process)
         from podium.backend import import_early
 
-        import_early("cuda.bindings.driver", "cuda.bindings.nvrtc")
+        import_early(*_OF_FIRST_LAUNCH)
         status = _functions.cuInit(0)
         if status:
             name, text = describe(status)
