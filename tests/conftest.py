@@ -64,6 +64,8 @@ _OLDEST = {
     "test_nvidia_recording_scale",
     "test_nvidia_toolkit",
     "test_nvidia_triton",
+    "test_amd_recording_library",
+    "test_amd_runtime",
     "test_source_robustness",
 }
 

@@ -1,8 +1,10 @@
-"""Tests on the recording CUDA driver run in processes of their own, each on a driver that nobody has used yet.
+"""Tests on recording drivers run in processes of their own, each on a driver that nobody has used yet.
 
 A test that asks for the fixture `recording` is not called where pytest collects it: that process may use a real GPU, or
 have another driver library open. A server, which is a second pytest, opens the recording library and collects the same
 files; for each test it forks a child, which runs it. So a test can leave the driver in any state, fork, or crash.
+
+The fixture is that of the recording CUDA driver; `hip`, in hip/isolation.py, works in the same way.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +31,18 @@ _PRELOADED = ("cuda.bindings.driver", "numpy", "podium.testing", "podium_nvidia.
 
 
 class Server:
-    """The process that has the library open and forks a child for each test."""
+    """The process that has a library open and forks a child for each test."""
 
-    def __init__(self, request: pytest.FixtureRequest, cache: Path, folder: Path) -> None:
-        """Start it with the files of the tests that this session has for it."""
-        variables = {**os.environ, CACHE: str(cache), LIBRARY: str(build())}
-        variables["PYTHONPATH"] = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
-        files = {str(item.path) for item in request.session.items if "recording" in getattr(item, "fixturenames", ())}
-        command = [sys.executable, "-m", "recording.isolation", str(folder), *sorted(files)]
+    def __init__(
+        self, request: pytest.FixtureRequest, fixture: str, command: Sequence[str], variables: Mapping[str, str]
+    ) -> None:
+        """Start it by a command, with the files of the tests of this session that ask for a fixture."""
+        path = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
+        files = {str(item.path) for item in request.session.items if fixture in getattr(item, "fixturenames", ())}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen(command, env=variables, cwd=request.config.rootpath, **pipes)
+        settings = {**os.environ, **variables, "PYTHONPATH": path}
+        line = [*command, *sorted(files)]
+        self._process = subprocess.Popen(line, env=settings, cwd=request.config.rootpath, **pipes)
 
     def run(self, test: str) -> tuple[str, str]:
         """Run a test in a child, and return "passed", "failed" or "skipped", and why."""
@@ -56,7 +60,7 @@ class Server:
         self._process.communicate()
 
 
-class _Loop:
+class Loop:
     """A pytest plug-in for the server: in place of its own tests it runs those that it is asked for."""
 
     def __init__(self, answers: int, folder: Path) -> None:
@@ -115,7 +119,8 @@ def recording_server(
         pytest.skip("there is no C compiler for the recording library")
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("podium_nvidia") is None:
         pytest.skip("podium-nvidia or cuda-python is not installed")
-    server = Server(request, session_cache, tmp_path_factory.mktemp("recording"))
+    command = [sys.executable, "-m", "recording.isolation", str(tmp_path_factory.mktemp("recording"))]
+    server = Server(request, "recording", command, {CACHE: str(session_cache), LIBRARY: str(build())})
     yield server
     server.close()
 
@@ -134,10 +139,15 @@ def recording(recording_server: Server | None, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test with the fixture `recording` in a child of the server."""
-    if "recording" not in pyfuncitem.fixturenames or LIBRARY in os.environ:
+    """Run a test with the fixture `recording`, or `hip`, in a child of its server."""
+    for fixture, of_server in (("recording", "recording_server"), ("hip", "hip_server")):
+        if fixture in pyfuncitem.fixturenames:
+            server: Server | None = pyfuncitem._request.getfixturevalue(of_server)
+            break
+    else:
         return None
-    server: Server = pyfuncitem._request.getfixturevalue("recording_server")
+    if server is None:
+        return None
     outcome, text = server.run(pyfuncitem.nodeid)
     if outcome == "skipped":
         pytest.skip(text.removeprefix("Skipped: "))
@@ -146,16 +156,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-def _serve(folder: Path, *files: str) -> int:
-    for name in _PRELOADED:
-        importlib.import_module(name)
-    Recording(os.environ[LIBRARY])
+def serve(folder: Path, *files: str) -> int:
+    """Answer, in a process of a server, for the tests in files; a folder is for what is written meanwhile."""
     answers = os.dup(1)
     os.dup2(2, 1)  # what pytest prints must not get among the answers
     arguments = ["-q", "-q", "-s", "-p", "no:cacheprovider", f"--basetemp={folder / 'children'}", *files]
     arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of plug-ins that are imported already
-    return int(pytest.main(arguments, plugins=[_Loop(answers, folder)]))
+    return int(pytest.main(arguments, plugins=[Loop(answers, folder)]))
 
 
 if __name__ == "__main__":
-    sys.exit(_serve(Path(sys.argv[1]), *sys.argv[2:]))
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    Recording(os.environ[LIBRARY])
+    sys.exit(serve(Path(sys.argv[1]), *sys.argv[2:]))
