@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
+from podium._bench.processes import run_steps
 from podium._bench.report import Report
 
 __all__ = ["measure_compiling"]
@@ -94,15 +93,12 @@ def _article(title: str) -> str:
 
 
 def _run(program: str, cache: str, tree: Path | None) -> Steps:
-    variables = {**os.environ, "PODIUM_CACHE_DIR": cache, "PODIUM_BACKEND": "cpu"}
-    for name in ("PYTHONDONTWRITEBYTECODE", "PODIUM_LAUNCHER"):  # users have neither
-        variables.pop(name, None)
+    environment = {"PODIUM_CACHE_DIR": cache, "PODIUM_BACKEND": "cpu"}
     if tree is not None:
         sources = [tree / "core" / "src", tree / "backends" / "cpu" / "src"]
-        variables["PYTHONPATH"] = os.pathsep.join(str(each.absolute()) for each in sources)
-    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True)
-    steps: Steps = json.loads(done.stdout)
-    return steps
+        environment["PYTHONPATH"] = os.pathsep.join(str(each.absolute()) for each in sources)
+    steps: Any = run_steps(program, environment=environment)  # two clocks for each
+    return dict(steps)
 
 
 def _cells(samples: list[Steps], step: str) -> tuple[str, str, str]:

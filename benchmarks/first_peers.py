@@ -7,6 +7,8 @@ from pathlib import Path
 
 from launch_peers import is_installed, reason_of
 
+from podium._bench.chart import bar_chart
+from podium._bench.comparison import bars_of
 from podium._bench.processes import STEPS, add_steps, run_steps
 from podium._bench.report import Report
 from podium._bench.turns import Times
@@ -163,3 +165,8 @@ def measure(report: Report, processes: int) -> None:
     reasons = {name: {"reason": reason} for name, reason in missing.items()}
     columns = ("first launches of peers, empty caches", "median (ms)", "smallest (ms)")
     report.table("First launches of peers", columns, rows, {**figures, **reasons})
+    report.note(f"{processes} process{'es' * (processes > 1)} of each, in turn.")
+    firsts = Times({name: steps["first kernel"] for name, steps in samples.items() if steps})
+    if firsts.samples:
+        bars = bars_of(firsts, 1e3, ours=("podium",))
+        report.chart(bar_chart("First kernel, empty caches", "ms, medians with quartiles", bars))

@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import first_launch
 import first_peers
 from driver_loop import DriverLoop
-from launch_peers import Arguments, measurable_peers
+from launch_peers import Arguments, measurable_peers, versions_of_peers
 from program import Program
 
 import podium
@@ -61,7 +62,7 @@ def main() -> int:
         "first": lambda report: first_launch.measure(report, 3 if options.quick else 9),
         "peers": lambda report: first_peers.measure(report, 1 if options.quick else 5),
     }
-    program.run(options, lambda: about(podium.driver.get("nvidia")), measure)
+    program.run(options, lambda: {**about(podium.driver.get("nvidia")), **versions_of_peers()}, measure)
     return 0
 
 
@@ -134,28 +135,32 @@ def measure_arrays(report: Report, effort: Effort) -> None:
 def measure_growth(report: Report, effort: Effort) -> None:
     """Measure how launches grow with the number of their arguments, beside the loop in C with as many."""
     arguments = Arguments.of_torch()
-    rows, figures = [], {}
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for kind, value, type in (("ints", 7, "int"), ("tensors", arguments.tensors[0], "float*")):
+    ints, tensors = [7] * COUNTS[-1], arguments.more(COUNTS[-1])
+    values: dict[str, list[Any]] = {"ints": ints, "tensors": tensors}
+    numbers = {"ints": ints, "tensors": [tensor.data_ptr() for tensor in tensors]}
+    types = {"ints": "int", "tensors": "float*"}
+    ways: dict[str, Callable[[], object]] = {}
+    for kind, given in values.items():
         for count in COUNTS:
-            parameters = ", ".join(f"{type} x{index}" for index in range(count))
+            parameters = ", ".join(f"{types[kind]} x{index}" for index in range(count))
             kernel = ready(podium.kernel(f'extern "C" __global__ void take({parameters}) {{}}'))
-            values = (value,) * count
-            addresses = tuple(7 if kind == "ints" else arguments.addresses[0] for _ in range(count))
-            loop = DriverLoop(kernel, addresses, None, arguments.stream, BLOCK)
-            ways: dict[str, Callable[[], object]] = {
-                LOOP: lambda loop=loop: LAUNCHES * loop(LAUNCHES),  # type: ignore[misc]
-                BOUND: repeated(bind(kernel, *values), LAUNCHES, *values),
-            }
-            times = in_turn(ways, Effort(max(20, effort.rounds // 4), 0, effort.most_s))
-            ours, theirs, beside = times.median(BOUND), times.median(LOOP), times.beside(BOUND, LOOP)
-            rows.append((f"{count} {kind}", f"{1e6 * ours:.2f}", f"{1e6 * theirs:.2f}", f"{1e9 * beside:.0f}"))
-            figures[rows[-1][0]] = times.figures()
-            lines.setdefault(f"{kind}, podium", []).append((count, 1e6 * ours))
-            lines.setdefault(f"{kind}, C loop", []).append((count, 1e6 * theirs))
+            loop = DriverLoop(kernel, numbers[kind][:count], None, arguments.stream, BLOCK)
+            ways[f"{count} {kind}, C loop"] = lambda loop=loop: LAUNCHES * loop(LAUNCHES)  # type: ignore[misc]
+            ways[f"{count} {kind}"] = repeated(bind(kernel, *given[:count]), LAUNCHES, *given[:count])
+    clocked = [name for name in ways if name.endswith("C loop")]
+    fewer = Effort(max(20, effort.rounds // 4), 0, effort.most_s)
+    times = take_turns(ways, fewer, dict.fromkeys(ways, LAUNCHES), podium.synchronize, clocked=clocked)
+    rows, drawn = [], []
+    for colour, kind in enumerate(values):
+        for count in COUNTS:
+            name, call = f"{count} {kind}", f"{count} {kind}, C loop"
+            beside = f"{1e9 * times.beside(name, call):.0f}"
+            rows.append((name, f"{1e6 * times.median(name):.2f}", f"{1e6 * times.median(call):.2f}", beside))
+        for title, end in ((f"{kind}, podium", ""), (f"{kind}, C loop", ", C loop")):
+            points = [(count, 1e6 * times.median(f"{count} {kind}{end}")) for count in COUNTS]
+            drawn.append(Line(title, points, colour, dashed=bool(end)))
     columns = ("arguments", "podium (µs)", "C loop (µs)", "beside it (ns)")
-    report.table("Growth with arguments", columns, rows, figures)
-    drawn = [Line(name, line, at // 2, dashed=at % 2 == 1) for at, (name, line) in enumerate(lines.items())]
+    report.table("Growth with arguments", columns, rows, times.figures())
     report.chart(line_chart("Growth with arguments", "arguments", "µs for one launch, medians", drawn))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from typing import Any
 
 import podium
 
-__all__ = ["PEERS", "Arguments", "is_installed", "measurable_peers", "reason_of"]
+__all__ = ["PEERS", "Arguments", "is_installed", "measurable_peers", "reason_of", "versions_of_peers"]
 
 Launches = Mapping[str, Callable[[], object]]
 
@@ -37,6 +38,12 @@ class Arguments:
     def addresses(self) -> tuple[int, ...]:
         """The addresses of the tensors."""
         return tuple(tensor.data_ptr() for tensor in self.tensors)
+
+    def more(self, count: int) -> list[Any]:
+        """Give more tensors like the first."""
+        import torch
+
+        return [torch.rand(1024, device="cuda") for _ in range(count)]
 
     def of_libraries(self) -> dict[str, tuple[Any, ...]]:
         """Give arrays of the same size from each library that is there."""
@@ -207,6 +214,27 @@ PEERS: Mapping[str, Peer] = {
     "torch": Peer("torch", torch),
     "numba-cuda": Peer("numba.cuda", numba),
 }
+
+
+def versions_of_peers() -> dict[str, str]:
+    """Give the versions of what is measured beside podium, by distribution."""
+    found = {}
+    for name in (
+        "torch",
+        "triton",
+        "cupy-cuda12x",
+        "cupy-cuda13x",
+        "cupy",
+        "cuda-core",
+        "cuda-bindings",
+        "numba-cuda",
+        "jax",
+    ):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def is_installed(module: str) -> bool:
