@@ -17,7 +17,6 @@ from podium_nvidia import context
 from podium_nvidia.api import driver, has
 from podium_nvidia.device import Attribute, attribute
 from podium_nvidia.image import is_whole
-from podium_nvidia.load_error import load_error
 from podium_nvidia.status import INVALID_VALUE, NOT_FOUND
 
 __all__ = ["load", "load_beside", "mark_captured", "unload", "uses_libraries", "variable"]
@@ -127,7 +126,7 @@ def variable(function: Function, code: ObjectCode, name: str, device: int) -> tu
         else:
             status = functions.cuModuleGetGlobal(*found)
     if status:
-        raise load_error(status, "", code, f"the variable {name}", device)
+        raise _error(status, "", code, f"the variable {name}", device)
     return place.value or 0, size.value
 
 
@@ -150,7 +149,7 @@ def _load_data(code: ObjectCode, name: str, device: int, is_library: bool) -> in
         status = functions.cuModuleLoadDataEx(ctypes.byref(handle), data, count, options, values)
     if status:
         log = "\n".join(log.value.decode("utf-8", "replace").strip("\0 \n") for log in reversed(logs)).strip()
-        raise load_error(status, log, code, name, device)
+        raise _error(status, log, code, name, device)
     return handle.value or 0
 
 
@@ -163,18 +162,18 @@ def _kernel(loaded: _Loaded, code: ObjectCode, name: str) -> Function:
         status = functions.cuModuleGetFunction(ctypes.byref(place), loaded.handle, symbol)
     if status:
         known = _names(loaded) if status == NOT_FOUND else ""
-        raise load_error(status, known, code, name, device)
+        raise _error(status, known, code, name, device)
     handle = place.value or 0
     if loaded.is_library:
         # now, rather than in the first launch, which may be in a capture or in a hurry
         status = functions.cuKernelGetFunction(ctypes.byref(ctypes.c_void_p()), handle)
         if status:
-            raise load_error(status, "", code, name, device)
+            raise _error(status, "", code, name, device)
     try:
         _compare_parameters(loaded, handle, code, name)
         known_attributes = _raise_limits(loaded, handle)
     except _StatusError as error:
-        raise load_error(error.status, "", code, name, device) from None
+        raise _error(error.status, "", code, name, device) from None
     with _lock:
         loaded.functions.append(handle)
         _of_function[handle] = loaded
@@ -202,6 +201,12 @@ def _release(loaded: _Loaded) -> None:
     functions = driver()
     # A status can only be that of earlier work, which others are told.
     (functions.cuLibraryUnload if loaded.is_library else functions.cuModuleUnload)(loaded.handle)
+
+
+def _error(status: int, log: str, code: ObjectCode, what: str, device: int) -> PodiumError:
+    from podium_nvidia.load_error import load_error  # what loads does not pay for it
+
+    return load_error(status, log, code, what, device)
 
 
 # ---- limits ----

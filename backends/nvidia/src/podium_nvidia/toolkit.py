@@ -115,7 +115,9 @@ def toolkit_root(library: str) -> str | None:
     for each in _TOOLKIT_FOLDERS:
         if folder.endswith(os.sep + each):
             root = folder[: -len(each) - 1]
-            if next(_headers_of(root), None) and not re.search(r"/nvidia/\w+$", root):
+            above, name = os.path.split(root)
+            is_wheel = os.path.basename(above) == "nvidia" and name.isidentifier()
+            if not is_wheel and next(_headers_of(root), None):
                 return root
     return None
 
