@@ -28,8 +28,6 @@ _NEWEST = {
     "test_benchmarks",
     "test_cpu_addresses",
     "test_cpu_barriers",
-    "test_cpu_compile",
-    "test_cpu_debugger",
     "test_cpu_dialect",
     "test_cpu_groups",
     "test_cpu_headers",
@@ -44,7 +42,6 @@ _NEWEST = {
     "test_cpu_threads",
     "test_cpu_unseen",
     "test_cpu_warps",
-    "test_cpu_wild",
     "test_cpu_zig",
     "test_docs",
     "test_example_kernels",
@@ -53,7 +50,12 @@ _NEWEST = {
     "test_nvidia_sanitizers",
 }
 _OLDEST = {
+    "test_amd_recording_library",
+    "test_amd_runtime",
     "test_conformance_catches",
+    "test_cpu_compile",
+    "test_cpu_debugger",
+    "test_cpu_wild",
     "test_nvidia_compile",
     "test_nvidia_examples",
     "test_nvidia_headers",
@@ -64,8 +66,7 @@ _OLDEST = {
     "test_nvidia_recording_scale",
     "test_nvidia_toolkit",
     "test_nvidia_triton",
-    "test_amd_recording_library",
-    "test_amd_runtime",
+    "test_packaging",
     "test_source_robustness",
 }
 
