@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -88,6 +88,9 @@ class DriverConfig:
     All methods can be called from any thread.
     """
 
+    _watcher: Callable[[bool], None] | None = None
+    _is_used = False
+
     def __init__(self) -> None:
         self._lock = ImportAwareLock()
         self._used: ContextVar[Driver | None] = ContextVar("podium_use", default=None)
@@ -95,6 +98,18 @@ class DriverConfig:
         self._remembered: Driver | None = None
         self._warned: set[str] = set()
         self._proxy = LazyProxy(self)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if self._watcher is not None:
+            self._watcher(self._is_used)
+
+    def watch(self, watcher: Callable[[bool], None]) -> None:
+        """Have a function called now, and whenever another driver may have become the active one.
+
+        It is told whether there has been a `use`, so that the active driver need not be the same everywhere.
+        """
+        self._watcher = watcher
 
     @property
     def active(self) -> Driver:
@@ -191,6 +206,8 @@ class DriverConfig:
         """
         chosen = self._checked(choice, "podium.use", options)
         outer = self._used.get()
+        if not self._is_used:
+            self._is_used = True
         self._used.set(chosen)
         try:
             yield chosen

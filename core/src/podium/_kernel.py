@@ -125,7 +125,8 @@ class Kernel:
         """
         global _subscripts
         if _subscripts is None:
-            method = module.subscript(Kernel, Kernel.__getitem__, driver_config)
+            driver_config.watch(_state.choose)
+            method = module.subscript(Kernel, Kernel.__getitem__, driver_config, _state.address())
             Kernel.__getitem__, _subscripts = method, module  # type: ignore[method-assign]
         return _subscripts.Shortcut(driver, launches)
 

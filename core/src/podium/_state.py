@@ -1,4 +1,4 @@
-"""The few words of process state that generated C reads and writes: is anybody watching launches, and the last ones.
+"""The few words of process state that generated C reads and writes: who watches launches, which driver is active, the last launches.
 
 The layout is that of ``struct podium_state`` in ``podium_launch.h``. All access is under the interpreter lock.
 """
@@ -22,6 +22,7 @@ __all__ = [
     "address",
     "attend",
     "attended",
+    "choose",
     "forked_from",
     "new_id",
     "recent",
@@ -49,8 +50,11 @@ class _Launch(ctypes.Structure):
 class _State(ctypes.Structure):
     _fields_ = [
         ("attended", ctypes.c_uint64),
+        ("choices", ctypes.c_uint64),
+        ("used", ctypes.c_uint64),
         ("launches", ctypes.c_uint64),
         ("recent", _Launch * RECENT_SIZE),
+        ("holder", ctypes.c_uint64),
     ]
 
 
@@ -59,8 +63,10 @@ _bytes = memoryview(_state).cast("B")
 words = _bytes.cast("Q")
 """The state as words: in a launch, a member of a structure takes as long as all else that is done with it."""
 
-ATTENDED, _LAUNCHES = _State.attended.offset // 8, _State.launches.offset // 8
+ATTENDED = _State.attended.offset // 8
 """Where among the words are the reasons that are on."""
+
+_CHOICES, _USED, _LAUNCHES = (getattr(_State, name).offset // 8 for name in ("choices", "used", "launches"))
 
 _LAUNCH, _RECENT = Struct("=QQ3I3Iq"), _State.recent.offset
 _put, _SIZE = _LAUNCH.pack_into, _LAUNCH.size
@@ -106,6 +112,12 @@ def attend(reason: int, wanted: bool) -> None:
 def attended() -> int:
     """Return the reasons that are on."""
     return int(_state.attended)
+
+
+def choose(used: bool) -> None:
+    """Note that another driver may be the active one; and whether there has been a `use`, so that threads may differ."""
+    words[_USED] |= used
+    words[_CHOICES] += 1
 
 
 def record(kernel: int, grid: tuple[int, int, int], block: tuple[int, int, int], device: int, stream: int) -> None:

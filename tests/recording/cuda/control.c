@@ -24,6 +24,7 @@ const char *podium_recording_counter(int number, uint64_t *live, uint64_t *creat
 }
 
 void podium_recording_reset(void) {
+    podium_recording_set_full(0);
     __attribute__((cleanup(entry_leave))) int lock = entry_lock();
     capture_reset();
     object_destroy_all();

@@ -20,6 +20,10 @@ void podium_recording_set_peer(int from, int to, int reachable);
 void podium_recording_fault(int device, int status);
 /* Streams and events say "not ready" to questions until they are waited for, or this is taken back. */
 void podium_recording_set_busy(int busy);
+/* The queue is full, or no longer: launches wait in the driver meanwhile, and give up with LAUNCH_TIMEOUT after long. */
+void podium_recording_set_full(int full);
+/* Waits until a launch waits so; 0 if none came. */
+int podium_recording_await_full(void);
 /* Objects that live now ("contexts", "streams", "allocations", "bytes", ...), by number; the name, or NULL. */
 const char *podium_recording_counter(int number, uint64_t *live, uint64_t *created);
 /* How many contexts this thread has on its stack. */

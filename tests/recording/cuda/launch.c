@@ -1,7 +1,49 @@
 /* Launches: what a real device would refuse is refused, and everything else is recorded. */
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
+#include "control.h"
 #include "state.h"
+
+/* A queue that a test has filled: launches wait in it, outside of the library's own lock, as long as a test may take. */
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
+static bool queue_full;
+static int queue_waiting;
+
+static bool queue_wait(const bool *end, const int *begin) {
+    struct timespec latest;
+    clock_gettime(CLOCK_REALTIME, &latest);
+    latest.tv_sec += 20;
+    while (end ? *end : !*begin)
+        if (pthread_cond_timedwait(&queue_changed, &queue_lock, &latest)) return false;
+    return true;
+}
+
+static CUresult wait_for_room(void) {
+    pthread_mutex_lock(&queue_lock);
+    queue_waiting++;
+    if (queue_full) pthread_cond_broadcast(&queue_changed);
+    bool in_time = queue_wait(&queue_full, NULL);
+    queue_waiting--;
+    pthread_mutex_unlock(&queue_lock);
+    return in_time ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
+void podium_recording_set_full(int full) {
+    pthread_mutex_lock(&queue_lock);
+    queue_full = full;
+    pthread_cond_broadcast(&queue_changed);
+    pthread_mutex_unlock(&queue_lock);
+}
+
+int podium_recording_await_full(void) {
+    pthread_mutex_lock(&queue_lock);
+    bool in_time = queue_wait(NULL, &queue_waiting);
+    pthread_mutex_unlock(&queue_lock);
+    return in_time;
+}
 
 static CUresult check_shape(const CUlaunchConfig *config, const struct function *function, const int *device) {
     const unsigned grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
@@ -160,12 +202,14 @@ static CUresult launch(int entry, CUfunction handle, const CUlaunchConfig *confi
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,
                         void **extra) {
+    CHECK(wait_for_room());
     ENTER(cuLaunchKernel);
     CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0};
     return launch(ENTRY_cuLaunchKernel, function, &config, false, parameters, extra);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
+    CHECK(wait_for_room());
     ENTER(cuLaunchKernelEx);
     REQUIRE(config, CUDA_ERROR_INVALID_VALUE);
     return launch(ENTRY_cuLaunchKernelEx, function, config, false, parameters, extra);
@@ -174,6 +218,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                    CUstream stream, void **parameters) {
+    CHECK(wait_for_room());
     ENTER(cuLaunchCooperativeKernel);
     CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0};
     return launch(ENTRY_cuLaunchCooperativeKernel, function, &config, true, parameters, NULL);

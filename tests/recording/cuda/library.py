@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -250,6 +250,22 @@ class Recording:
         self._library.podium_recording_set_busy(busy)
 
     # ---- what lives ----
+
+    @contextmanager
+    def full_queue(self) -> Iterator[Callable[[], None]]:
+        """Let launches wait in the driver until the block ends; what it gives waits until one does.
+
+        A launch that waits for long fails, with CUDA_ERROR_LAUNCH_TIMEOUT.
+        """
+
+        def wait() -> None:
+            assert self._library.podium_recording_await_full(), "no launch came"
+
+        self._library.podium_recording_set_full(1)
+        try:
+            yield wait
+        finally:
+            self._library.podium_recording_set_full(0)
 
     def counters(self) -> dict[str, int]:
         """Return how many contexts, modules, streams, allocations, ... live; `retained` counts primary contexts' users."""

@@ -13,7 +13,7 @@ from podium_nvidia.api import check, driver
 from podium_nvidia.arch import WARP_SIZE
 from podium_nvidia.status import INVALID_VALUE, cuda_version
 
-__all__ = ["Attribute", "attribute", "capability", "devices", "target"]
+__all__ = ["Attribute", "attribute", "capability", "count", "devices", "target"]
 
 # Since CUDA 12.1, on devices since Volta, parameters take up to this much; before, and on others, 4096 bytes.
 _PARAMETER_BYTES = 32764
@@ -61,9 +61,14 @@ def target(device: int) -> Target:
 
 def devices() -> list[Device]:
     """Return the devices that CUDA_VISIBLE_DEVICES leaves, in its order. Raises `BackendError`."""
-    count = ctypes.c_int()
-    check(driver().cuDeviceGetCount(ctypes.byref(count)), "cuDeviceGetCount")
-    return [_device(index) for index in range(count.value)]
+    return [_device(index) for index in range(count())]
+
+
+def count() -> int:
+    """Return how many devices CUDA_VISIBLE_DEVICES leaves. Raises `BackendError`."""
+    number = ctypes.c_int()
+    check(driver().cuDeviceGetCount(ctypes.byref(number)), "cuDeviceGetCount")
+    return number.value
 
 
 def _device(index: int) -> Device:

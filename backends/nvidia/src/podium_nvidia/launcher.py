@@ -38,13 +38,14 @@ class PerThreadLauncher(NvidiaLauncher):
 def entry_points() -> tuple[int, ...]:
     """Return the addresses of the functions in struct podium_nvidia_driver, 0 for one that the driver lacks.
 
-    The last number tells whether kernels belong to no context. Initialises the driver.
+    The last numbers tell whether kernels belong to no context, and how many devices there are. Initialises the driver.
     """
     from podium_nvidia.api import address, driver
+    from podium_nvidia.device import count
     from podium_nvidia.function import uses_libraries
 
     driver()
-    return (*map(address, _FUNCTIONS), int(uses_libraries()))
+    return (*map(address, _FUNCTIONS), int(uses_libraries()), count())
 
 
 def primary_context(device: int) -> int:

@@ -50,18 +50,28 @@ struct podium_shape {
 /* The process state of podium._state; the layouts must agree. */
 struct podium_state {
     uint64_t attended; /* not zero: launches take the slow path, since somebody watches them */
+    uint64_t choices;  /* rises when another driver may have become the active one */
+    uint64_t used;     /* not zero: there has been a `podium.use`, so that threads may differ in their active driver */
     uint64_t launches;
     struct {
         uint64_t kernel, stream;
         uint32_t grid[3], block[3];
         int64_t device;
     } recent[64];
+    uint64_t holder; /* podium_lock.h: when the thread came back that has the interpreter lock, or 0 */
 };
+static struct podium_state *podium_process; /* there is one when there is a launcher */
 
-/* A kernel's launcher, the Python type `Launcher`: what does not change from launch to launch. */
+/* A kernel's launcher, the Python type `Launcher`: what does not change from launch to launch. What each launch looks at
+ * comes first: beside a driver call that takes microseconds, memory costs more than instructions. */
 struct podium_launcher {
     PyObject_HEAD
     vectorcallfunc call;
+    struct podium_state *state;
+    uint64_t id;         /* in the record of launches */
+    uint64_t epoch;      /* rises when loaded code is released: bound launches then ask again */
+    int contiguous;      /* whether arrays must be C-contiguous */
+    uint32_t grid_scale; /* what grid_x is multiplied with: num_ctas */
     PyObject *driver; /* whose kernels these are */
     PyObject *owner;  /* the launcher in Python; its methods are the slow paths: */
     PyObject *encode; /*   (index, value) -> bytes */
@@ -72,13 +82,8 @@ struct podium_launcher {
     PyObject *failed; /*   (status, grid, block, device, stream): raises */
     PyObject *keep_alive; /* (device, stream, *objects): holds on to them until the stream has passed the launch */
     PyObject *attributes; /* bytes: those that the shape has the address of */
-    struct podium_state *state;
     struct podium_shape shape;
     uint32_t grid_limit[3];
-    uint32_t grid_scale; /* what grid_x is multiplied with: num_ctas */
-    int contiguous;      /* whether arrays must be C-contiguous */
-    uint64_t id;         /* in the record of launches */
-    uint64_t epoch;      /* rises when loaded code is released: bound launches then ask again */
 };
 
 /* What one launch gathers from its arguments, and must let go of when the driver has been called. */
@@ -105,7 +110,8 @@ struct podium_call {
  *   podium_driver_open()            NULL, or a text why the driver cannot be used; called once, on import
  *   podium_driver_device()          the device for launches whose arguments do not tell
  *   podium_driver_stream(device)    the stream for launches that nobody gave one
- *   podium_driver_launch(...)       the driver call; returns its status, 0 for success
+ *   podium_driver_launch(...)       the driver call, made without the interpreter lock (podium_lock.h); returns its
+ *                                   status, 0 for success
  *
  * and may define PODIUM_DRIVER_POINTER to 1 before it includes this header, and then
  *

@@ -11,14 +11,13 @@ struct podium_launch {
     PyObject_HEAD
     vectorcallfunc call;
     struct podium_launcher *launcher;
+    uint64_t epoch, stream;
+    int has_stream;
+    struct podium_shape shape;
+    uint64_t functions[PODIUM_DEVICES];
     PyObject *prepare; /* (device, stream) -> function, or None if the grid is empty; checks limits, loads */
     PyObject *slow;    /* (*args, **keywords): the whole launch */
     PyObject *attributes; /* bytes: those that the shape has the address of */
-    struct podium_shape shape;
-    int has_stream;
-    uint64_t stream;
-    uint64_t epoch;
-    uint64_t functions[PODIUM_DEVICES];
 };
 
 /* Ask for the function of a device; 1 if the grid is empty. */

@@ -79,7 +79,7 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
         Py_DecRef((PyObject *)self);
         return NULL;
     }
-    self->state = (struct podium_state *)(uintptr_t)state;
+    self->state = podium_process = (struct podium_state *)(uintptr_t)state;
     self->shape.flags = (uint32_t)flags;
     self->grid_scale = (uint32_t)scale;
     self->contiguous = contiguous != 0;

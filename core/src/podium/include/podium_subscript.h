@@ -15,12 +15,14 @@ struct podium_shortcut {
     PyObject *driver;
     PyObject *launches; /* dict: (grid, block) -> launch */
     PyObject *grid, *block, *launch;
+    uint64_t choice; /* the process's, when the driver was last seen to be the active one */
 };
 
 static PyTypeObject *podium_shortcut_type;
 static PyObject *podium_slow_subscript; /* Kernel.__getitem__ in Python */
 static PyObject *podium_config;         /* podium._active.driver_config, and its context variable: */
 static PyObject *podium_used;
+static const struct podium_state *podium_chosen; /* the process state, which tells whether that has changed */
 static PyObject *podium_name_shortcut, *podium_name_set, *podium_name_remembered;
 
 /* Whether an attribute of the configuration is that object; it has no attributes that run code. */
@@ -31,17 +33,22 @@ static int podium_config_has(PyObject *name, PyObject *object) {
     return value == object;
 }
 
-/* Whether a driver is the active one: DriverConfig.chosen. */
-static int podium_is_chosen(PyObject *driver) {
+/* Whether the driver is the active one: DriverConfig.chosen. */
+static int podium_is_chosen(struct podium_shortcut *self) {
     PyObject *used = NULL;
+    uint64_t choice = podium_chosen->choices;
+    if (choice == self->choice && !podium_chosen->used) return 1;
     if (PyContextVar_Get(podium_used, NULL, &used) < 0) {
         PyErr_Clear();
         return 0;
     }
     Py_DecRef(used);
-    if (used != Py_None) return used == driver;
-    if (podium_config_has(podium_name_set, driver)) return 1;
-    return podium_config_has(podium_name_set, Py_None) && podium_config_has(podium_name_remembered, driver);
+    if (used != Py_None) return used == self->driver;
+    if (!podium_config_has(podium_name_set, self->driver) &&
+        !(podium_config_has(podium_name_set, Py_None) && podium_config_has(podium_name_remembered, self->driver)))
+        return 0;
+    self->choice = choice;
+    return 1;
 }
 
 /* Whether a grid or a block is an int or a tuple of ints: a key of them finds what it has made, and nothing else. */
@@ -92,7 +99,7 @@ static PyObject *podium_subscript(PyObject *kernel, PyObject *key) {
     if (shortcut == NULL) return NULL;
     if (PODIUM_TYPE(shortcut) == podium_shortcut_type) {
         struct podium_shortcut *self = (struct podium_shortcut *)shortcut;
-        if (self->driver != NULL && podium_is_chosen(self->driver)) launch = podium_find_launch(self, key);
+        if (self->driver != NULL && podium_is_chosen(self)) launch = podium_find_launch(self, key);
     }
     Py_DecRef(shortcut);
     if (launch != NULL) return launch;
@@ -104,12 +111,14 @@ static PyMethodDef podium_subscript_method = {
     "__getitem__", podium_subscript, METH_O,
     "__getitem__($self, key, /)\n--\n\nReturn the kernel bound to a grid and a block."};
 
-/* subscript(Kernel, slow, config) -> a method for Kernel; once in a process */
+/* subscript(Kernel, slow, config, state) -> a method for Kernel; once in a process */
 static PyObject *podium_make_subscript(PyObject *module, PyObject *arguments) {
-    PyObject *item[3];
-    for (int index = 0; index < 3; index++)
+    PyObject *item[4];
+    for (int index = 0; index < 4; index++)
         if ((item[index] = PyTuple_GetItem(arguments, index)) == NULL) return NULL;
     (void)module;
+    podium_chosen = (const struct podium_state *)(uintptr_t)PyLong_AsUnsignedLongLong(item[3]);
+    if (PyErr_Occurred()) return NULL;
     podium_name_shortcut = PyUnicode_InternFromString("_shortcut");
     podium_name_set = PyUnicode_InternFromString("_set");
     podium_name_remembered = PyUnicode_InternFromString("_remembered");
@@ -132,6 +141,7 @@ static PyObject *podium_shortcut_new(PyTypeObject *type, PyObject *arguments, Py
     if (self == NULL) return NULL;
     podium_replace(&self->launches, launches);
     podium_replace(&self->driver, driver);
+    self->choice = UINT64_MAX;
     return (PyObject *)self;
 }
 

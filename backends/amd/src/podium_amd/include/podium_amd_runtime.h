@@ -6,7 +6,7 @@
 #ifndef PODIUM_AMD_RUNTIME_H
 #define PODIUM_AMD_RUNTIME_H
 
-#include "podium_launch.h"
+#include "podium_lock.h"
 
 #define PODIUM_AMD_DEFAULT_STREAM 0
 #define PODIUM_AMD_DEFAULT_ALIAS 1 /* CUDA's number of it, which older versions of HIP take for an address */
@@ -115,10 +115,11 @@ static int podium_driver_device(void) {
 static int podium_driver_pointer(uint64_t address, int32_t *device_type, int32_t *device) {
     struct podium_amd_pointer found;
     memset(&found, 0, sizeof found);
-    if (podium_amd.pointer_attributes(&found, (const void *)(uintptr_t)address) != PODIUM_AMD_SUCCESS) {
-        podium_amd.take_last_error();
-        return -1;
-    }
+    PyThreadState *thread = podium_leave();
+    int status = podium_amd.pointer_attributes(&found, (const void *)(uintptr_t)address);
+    if (status != PODIUM_AMD_SUCCESS) podium_amd.take_last_error();
+    podium_return(thread);
+    if (status != PODIUM_AMD_SUCCESS) return -1;
     if (found.type != (podium_amd_version == 5 ? PODIUM_AMD_5_DEVICE_MEMORY : PODIUM_AMD_DEVICE_MEMORY)) return -1;
     *device_type = 10;
     *device = found.device;
@@ -165,11 +166,12 @@ static int podium_amd_captured(uint64_t function) {
     return PODIUM_AMD_SUCCESS;
 }
 
-/* Launch on the current device. */
-static int podium_amd_launch(const struct podium_shape *shape, void *stream, void *function, void **parameters) {
+/* Launch on the current device, without the interpreter lock, and tell whether the stream is being captured. */
+static int podium_amd_launch(const struct podium_shape *shape, void *stream, void *function, void **parameters,
+                             int *capturing) {
     const uint32_t *grid = shape->grid, *block = shape->block;
     unsigned int shared = (unsigned int)shape->shared;
-    int status, capturing = 0, is_cooperative = (shape->flags & PODIUM_COOPERATIVE) != 0;
+    int status, is_cooperative = (shape->flags & PODIUM_COOPERATIVE) != 0;
     if (PODIUM_UNLIKELY(shape->attribute_count != 0 || (is_cooperative && podium_amd.launch_cooperative == NULL)))
         status = podium_amd_launch_ex(shape, stream, function, parameters);
     else if (PODIUM_UNLIKELY(is_cooperative))
@@ -179,24 +181,27 @@ static int podium_amd_launch(const struct podium_shape *shape, void *stream, voi
         status = podium_amd.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream,
                                    parameters, NULL);
     if (status != PODIUM_AMD_SUCCESS || stream == NULL) return status; /* the default stream is never captured */
-    if (podium_amd.is_capturing(stream, &capturing) == PODIUM_AMD_SUCCESS && PODIUM_UNLIKELY(capturing))
-        return podium_amd_captured((uint64_t)(uintptr_t)function);
+    if (podium_amd.is_capturing(stream, capturing) != PODIUM_AMD_SUCCESS) *capturing = 0;
     return PODIUM_AMD_SUCCESS;
 }
 
-/* The interpreter lock is held: the runtime only queues, and to let go of the lock costs as much as a launch does. */
 static int podium_driver_launch(const struct podium_shape *shape, int device, uint64_t stream, uint64_t function,
                                 void **parameters) {
-    int current = 0, status = podium_amd.get_device(&current);
+    int current = 0, capturing = 0, status = podium_amd.get_device(&current);
     if (stream == PODIUM_AMD_DEFAULT_ALIAS) stream = PODIUM_AMD_DEFAULT_STREAM;
     void *queue = (void *)(uintptr_t)stream, *kernel = (void *)(uintptr_t)function;
     if (PODIUM_UNLIKELY(status != PODIUM_AMD_SUCCESS)) return status;
-    if (current == device) return podium_amd_launch(shape, queue, kernel, parameters);
-    status = podium_amd.set_device(device);
-    if (status != PODIUM_AMD_SUCCESS) return status;
-    int launched = podium_amd_launch(shape, queue, kernel, parameters);
-    status = podium_amd.set_device(current);
-    return launched != PODIUM_AMD_SUCCESS ? launched : status;
+    PyThreadState *thread = podium_leave();
+    if (PODIUM_UNLIKELY(current != device)) status = podium_amd.set_device(device);
+    if (status == PODIUM_AMD_SUCCESS) {
+        status = podium_amd_launch(shape, queue, kernel, parameters, &capturing);
+        if (PODIUM_UNLIKELY(current != device)) {
+            int restored = podium_amd.set_device(current);
+            if (status == PODIUM_AMD_SUCCESS) status = restored;
+        }
+    }
+    podium_return(thread);
+    return PODIUM_UNLIKELY(capturing) && status == PODIUM_AMD_SUCCESS ? podium_amd_captured(function) : status;
 }
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef PODIUM_NVIDIA_DRIVER_H
 #define PODIUM_NVIDIA_DRIVER_H
 
-#include "podium_launch.h"
+#include "podium_lock.h"
 
 #define PODIUM_NVIDIA_LEGACY_STREAM 0
 #define PODIUM_NVIDIA_PER_THREAD_STREAM 2
@@ -76,6 +76,7 @@ static struct podium_nvidia_driver {
 PODIUM_NVIDIA_ASSERT(driver_size, sizeof podium_nvidia == PODIUM_NVIDIA_FUNCTIONS * sizeof(void *));
 
 static int podium_nvidia_uses_libraries; /* kernels belong to no context */
+static int podium_nvidia_has_one_device; /* so that whatever context is current is one of it */
 static PyObject *podium_nvidia_primary;  /* podium_nvidia.launcher.primary_context */
 static PyObject *podium_nvidia_mark;     /* podium_nvidia.launcher.mark_captured */
 
@@ -95,12 +96,14 @@ static const char *podium_driver_open(void) {
         podium_nvidia_mark = PyObject_GetAttrString(launcher, "mark_captured");
     }
     if (podium_nvidia_primary != NULL && podium_nvidia_mark != NULL &&
-        PyTuple_Size(numbers) == PODIUM_NVIDIA_FUNCTIONS + 1) {
+        PyTuple_Size(numbers) == PODIUM_NVIDIA_FUNCTIONS + 2) {
         for (int index = 0; index < PODIUM_NVIDIA_FUNCTIONS; index++)
             addresses[index] = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GetItem(numbers, index));
         memcpy(&podium_nvidia, addresses, sizeof addresses);
         podium_nvidia_uses_libraries =
             PyLong_AsUnsignedLongLong(PyTuple_GetItem(numbers, PODIUM_NVIDIA_FUNCTIONS)) != 0;
+        podium_nvidia_has_one_device =
+            PyLong_AsUnsignedLongLong(PyTuple_GetItem(numbers, PODIUM_NVIDIA_FUNCTIONS + 1)) == 1;
         if (PyErr_Occurred() == NULL) problem = NULL;
     }
     Py_DecRef(numbers);
@@ -112,6 +115,7 @@ static const char *podium_driver_open(void) {
 /* The device of the context that is current, or 0. What else there is to say of it, the launch says. */
 static int podium_driver_device(void) {
     int device = 0;
+    if (podium_nvidia_has_one_device) return 0;
     return podium_nvidia.get_device(&device) == PODIUM_NVIDIA_SUCCESS ? device : 0;
 }
 
@@ -121,9 +125,11 @@ static int podium_driver_pointer(uint64_t address, int32_t *device_type, int32_t
     unsigned int kind = 0, managed = 0;
     int ordinal = 0;
     void *places[] = {&kind, &managed, &ordinal};
-    if (podium_nvidia.pointer_attributes == NULL ||
-        podium_nvidia.pointer_attributes(3, wanted, places, address) != PODIUM_NVIDIA_SUCCESS)
-        return -1;
+    if (podium_nvidia.pointer_attributes == NULL) return -1;
+    PyThreadState *thread = podium_leave();
+    int status = podium_nvidia.pointer_attributes(3, wanted, places, address);
+    podium_return(thread);
+    if (status != PODIUM_NVIDIA_SUCCESS) return -1;
     *device = ordinal;
     if (managed != 0)
         *device_type = 13;
@@ -184,10 +190,11 @@ static int podium_nvidia_captured(uint64_t function) {
     return PODIUM_NVIDIA_SUCCESS;
 }
 
-/* Launch in the current context. */
-static int podium_nvidia_launch(const struct podium_shape *shape, void *stream, void *function, void **parameters) {
+/* Launch in the current context, without the interpreter lock, and tell whether the stream is being captured. */
+static int podium_nvidia_launch(const struct podium_shape *shape, void *stream, void *function, void **parameters,
+                                int *capturing) {
     const uint32_t *grid = shape->grid, *block = shape->block;
-    int status, capturing = 0;
+    int status;
     if (PODIUM_UNLIKELY(shape->flags != 0 || shape->attribute_count != 0 || shape->cluster[0] != 1 ||
                         shape->cluster[1] != 1 || shape->cluster[2] != 1))
         status = podium_nvidia_launch_ex(shape, stream, function, parameters);
@@ -195,8 +202,7 @@ static int podium_nvidia_launch(const struct podium_shape *shape, void *stream, 
         status = podium_nvidia.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                                       (unsigned int)shape->shared, stream, parameters, NULL);
     if (status != PODIUM_NVIDIA_SUCCESS || stream == NULL) return status; /* the legacy stream is never captured */
-    if (podium_nvidia.is_capturing(stream, &capturing) == PODIUM_NVIDIA_SUCCESS && PODIUM_UNLIKELY(capturing))
-        return podium_nvidia_captured((uint64_t)(uintptr_t)function);
+    if (podium_nvidia.is_capturing(stream, capturing) != PODIUM_NVIDIA_SUCCESS) *capturing = 0;
     return PODIUM_NVIDIA_SUCCESS;
 }
 
@@ -220,21 +226,23 @@ static void *podium_nvidia_primary_of(int device) {
 
 /* Launch where no context of the device is current: in its primary one. A thread that had none keeps it. */
 static int podium_nvidia_launch_elsewhere(const struct podium_shape *shape, int device, int status, void *stream,
-                                          void *function, void **parameters) {
+                                          void *function, void **parameters, int *capturing) {
     void *previous;
     int had_none = status == PODIUM_NVIDIA_INVALID_CONTEXT || status == PODIUM_NVIDIA_CONTEXT_IS_DESTROYED;
     if (status != PODIUM_NVIDIA_SUCCESS && !had_none) return status;
     void *context = podium_nvidia_primary_of(device);
     if (context == NULL) return PODIUM_NVIDIA_INVALID_CONTEXT;
-    if (had_none) {
-        status = podium_nvidia.set_current(context);
-        return status != PODIUM_NVIDIA_SUCCESS ? status : podium_nvidia_launch(shape, stream, function, parameters);
+    PyThreadState *thread = podium_leave();
+    status = had_none ? podium_nvidia.set_current(context) : podium_nvidia.push_current(context);
+    if (status == PODIUM_NVIDIA_SUCCESS) {
+        status = podium_nvidia_launch(shape, stream, function, parameters, capturing);
+        if (!had_none) {
+            int popped = podium_nvidia.pop_current(&previous);
+            if (status == PODIUM_NVIDIA_SUCCESS) status = popped;
+        }
     }
-    status = podium_nvidia.push_current(context);
-    if (status != PODIUM_NVIDIA_SUCCESS) return status;
-    int launched = podium_nvidia_launch(shape, stream, function, parameters);
-    status = podium_nvidia.pop_current(&previous);
-    return launched != PODIUM_NVIDIA_SUCCESS ? launched : status;
+    podium_return(thread);
+    return status;
 }
 
 /* Whether a kernel can be launched in the current context of its device. */
@@ -245,14 +253,24 @@ static int podium_nvidia_is_here(int device) {
     return podium_nvidia.get_current(&current) == PODIUM_NVIDIA_SUCCESS && current == context;
 }
 
-/* The interpreter lock is held: the driver only queues, and to let go of the lock costs as much as a launch does. */
+/* Launch in the current context if it is one of the device; else in the primary one. */
 static int podium_driver_launch(const struct podium_shape *shape, int device, uint64_t stream, uint64_t function,
                                 void **parameters) {
-    int current = 0, status = podium_nvidia.get_device(&current);
+    int current = 0, capturing = 0, status = PODIUM_NVIDIA_SUCCESS, asked = PODIUM_NVIDIA_SUCCESS;
     void *queue = (void *)(uintptr_t)stream, *kernel = (void *)(uintptr_t)function;
-    if (status == PODIUM_NVIDIA_SUCCESS && current == device && podium_nvidia_is_here(device))
-        return podium_nvidia_launch(shape, queue, kernel, parameters);
-    return podium_nvidia_launch_elsewhere(shape, device, status, queue, kernel, parameters);
+    /* Without a context a launch in the default stream fails by itself, which is found out cheaper than by asking. */
+    int is_asked = !podium_nvidia_has_one_device || !podium_nvidia_uses_libraries || queue != NULL || device != 0;
+    if (is_asked) asked = podium_nvidia.get_device(&current);
+    if (asked == PODIUM_NVIDIA_SUCCESS && current == device && podium_nvidia_is_here(device)) {
+        PyThreadState *thread = podium_leave();
+        status = podium_nvidia_launch(shape, queue, kernel, parameters, &capturing);
+        podium_return(thread);
+        if (PODIUM_UNLIKELY(status != PODIUM_NVIDIA_SUCCESS) && !is_asked) asked = podium_nvidia.get_device(&current);
+        if (asked == PODIUM_NVIDIA_SUCCESS)
+            return PODIUM_UNLIKELY(capturing) ? podium_nvidia_captured(function) : status;
+    }
+    status = podium_nvidia_launch_elsewhere(shape, device, asked, queue, kernel, parameters, &capturing);
+    return capturing && status == PODIUM_NVIDIA_SUCCESS ? podium_nvidia_captured(function) : status;
 }
 
 #endif
