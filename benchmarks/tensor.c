@@ -2,6 +2,11 @@
 #include "podium_dlpack.h"
 #include "podium_python.h"
 
+#ifndef DEVICE_TYPE
+#define DEVICE_TYPE 12 /* DLPack's number; those of the fake driver */
+#define STREAM 64
+#endif
+
 struct tensor {
     PyObject_HEAD
     void *data;
@@ -11,7 +16,7 @@ struct tensor {
 static int tensor_from_object(void *object, struct podium_tensor *out) {
     struct tensor *self = object;
     out->data = self->data;
-    out->device.type = 12;
+    out->device.type = DEVICE_TYPE;
     out->device.index = 0;
     out->ndim = 1;
     out->dtype.code = 2;
@@ -25,7 +30,7 @@ static int tensor_from_object(void *object, struct podium_tensor *out) {
 
 static int current_stream(int32_t device_type, int32_t device, void **stream) {
     (void)device_type, (void)device;
-    *stream = (void *)64;
+    *stream = (void *)STREAM;
     return 0;
 }
 

@@ -1,8 +1,9 @@
 """A program whose launches callgrind counts the instructions of: as many of each kind, then a call of `forget`.
 
-    python counted.py LAUNCHES
+    python counted.py LAUNCHES [nvidia]
 
-The driver call does nothing. It prints the kinds in the order in which they are launched.
+It prints the kinds in the order in which they are launched. The fake driver's call does nothing; on the recording CUDA
+driver the calls of the driver are there, and whoever counts leaves them out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from podium.backend import Function, HostCompiler, ObjectCode, SharedLibrary
 from podium.testing import FakeDriver
 
 ROOT = Path(__file__).parents[2]
+ARRAYS = "x: *fp32, y: *fp32, z: *fp32, n: i32"
 NOTHING = '__attribute__((visibility("default"))) int nothing(void) { return 0; }\n'
 
 
@@ -50,25 +52,58 @@ def bound(parameters: str, *arguments: Any, **keywords: Any) -> Callable[[], obj
     return lambda: launch(*arguments, **keywords)
 
 
-def main(launches: int) -> None:
-    module = Extension("tensor", "podium_benchmark_tensor", (ROOT / "benchmarks" / "tensor.c").read_text()).build()
+def tensors(macros: str = "") -> list[Any]:
+    """Make arrays of a library with DLPack's exchange table."""
+    source = macros + (ROOT / "benchmarks" / "tensor.c").read_text()
+    module = Extension("tensor", "podium_benchmark_tensor", source).build()
     module.Tensor.__dlpack_c_exchange_api__ = module.table
-    tensors = [module.Tensor() for _ in range(16)]
-    arrays = "x: *fp32, y: *fp32, z: *fp32, n: i32"
-    looked_up = kernel(arrays)
+    return [module.Tensor() for _ in range(16)]
+
+
+def fake_kinds() -> tuple[dict[str, Callable[[], object]], podium.Kernel]:
+    """Return launches on the fake driver, and a kernel among them."""
+    podium.driver.register(NothingDriver)
+    podium.set_active("fake")
+    x = tensors()
+    looked_up = kernel(ARRAYS)
     for grid in (1, 2):
         for _ in range(3):
             looked_up[grid, 32](None, None, None, 1)
-    kinds: dict[str, Callable[[], object]] = {
+    return {
         "no argument": bound(""),
         "16 ints": bound(", ".join(f"i{index}: i32" for index in range(16)), *range(16)),
-        "3 tensors and an int": bound(arrays, *tensors[:3], 8),
-        "16 tensors": bound(", ".join(f"x{index}: *fp32" for index in range(16)), *tensors),
-        "3 tensors and an int, in a stream": bound(arrays, *tensors[:3], 8, stream=5),
-        "3 arrays of podium and an int": bound(arrays, *(podium.empty(4) for _ in range(3)), 8),
-        "kernel[grid, block] of the last launch": lambda: looked_up[1, 32],
-    }
-    launcher = looked_up.binding().launcher.generated
+        "3 tensors and an int": bound(ARRAYS, *x[:3], 8),
+        "16 tensors": bound(", ".join(f"x{index}: *fp32" for index in range(16)), *x),
+        "3 tensors and an int, in a stream": bound(ARRAYS, *x[:3], 8, stream=5),
+        "3 arrays of podium and an int": bound(ARRAYS, *(podium.empty(4) for _ in range(3)), 8),
+        "kernel[grid, block] of the last launch": lambda: looked_up[1, 32](None, None, None, 1),
+    }, looked_up
+
+
+def nvidia_kinds() -> tuple[dict[str, Callable[[], object]], podium.Kernel]:
+    """Return launches on the recording CUDA driver, and a kernel among them."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from recording.cuda.library import Recording
+
+    Recording()
+    podium.set_active("nvidia")
+    x = tensors("#define DEVICE_TYPE 2\n#define STREAM 0\n")
+    made = podium.kernel('extern "C" __global__ void add(float *a, float *b, float *c, int n) {}')
+    stream = podium.Stream()
+    for _ in range(3):
+        made[1, 32](*x[:3], 8)
+    launch, (a, b, c) = made[1, 32], x[:3]
+    return {
+        "nvidia: 3 tensors and an int": lambda: launch(a, b, c, 8),
+        "nvidia: 3 tensors and an int, in a stream": lambda: launch(a, b, c, 8, stream=stream.handle),
+        "nvidia: 3 addresses and an int": lambda: launch(64, 128, 256, 8),
+        "nvidia: kernel[grid, block] with 3 tensors and an int": lambda: made[1, 32](a, b, c, 8),
+    }, made
+
+
+def main(launches: int, *backend: str) -> None:
+    kinds, made = nvidia_kinds() if backend else fake_kinds()
+    launcher = made.binding().launcher.generated
     launcher.forget()
     for name, work in kinds.items():
         for _ in range(launches):
@@ -78,6 +113,4 @@ def main(launches: int) -> None:
 
 
 if __name__ == "__main__":
-    podium.driver.register(NothingDriver)
-    podium.set_active("fake")
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), *sys.argv[2:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -10,17 +11,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from recording.cuda.library import build, environment
 
 LAUNCHES = 1000  # of each kind
 
 BUDGETS = {
-    "no argument": 240,
-    "16 ints": 560,
-    "3 tensors and an int": 610,
-    "16 tensors": 2000,
-    "3 tensors and an int, in a stream": 660,
+    "no argument": 235,
+    "16 ints": 550,
+    "3 tensors and an int": 600,
+    "16 tensors": 1970,
+    "3 tensors and an int, in a stream": 675,
     "3 arrays of podium and an int": 1500,
-    "kernel[grid, block] of the last launch": 750,
+    "kernel[grid, block] of the last launch": 735,
 }
 """The most instructions for each kind: a tenth above what gcc 12 makes for CPython 3.13, more where Python is called.
 
@@ -28,26 +30,39 @@ Whoever makes launches cheaper lowers them; whoever has to raise one says why.
 """
 
 
-@pytest.fixture(scope="module")
-def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    """The instructions of one launch of each kind, as callgrind counts them in the functions that Python calls."""
+NVIDIA_BUDGETS = {
+    "nvidia: 3 tensors and an int": 1260,
+    "nvidia: 3 tensors and an int, in a stream": 1350,
+    "nvidia: 3 addresses and an int": 1100,
+    "nvidia: kernel[grid, block] with 3 tensors and an int": 1630,
+}
+"""The same on the recording CUDA driver, without the driver's own instructions; to let go of the interpreter lock and
+to take it back is among them, which is Python's."""
+
+DRIVER_CALLS = ("cuLaunchKernel", "cuCtxGetDevice", "cuStreamIsCapturing")
+
+
+def counted(folder: Path, backend: str | None = None) -> dict[str, float]:
+    """Return the instructions of one launch of each kind, as callgrind counts them in the functions that Python calls."""
     for program in ("valgrind", "gcc"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
-    folder = tmp_path_factory.mktemp("counts")
+    # What begins and ends within what is counted is left out.
+    toggles = ["podium_launch_call", "podium_subscript", *(DRIVER_CALLS if backend else ())]
     command = [
         "valgrind",
         "--tool=callgrind",
         f"--callgrind-out-file={folder / 'counts'}",
-        "--toggle-collect=podium_launch_call",
-        "--toggle-collect=podium_subscript",
+        *(f"--toggle-collect={name}" for name in toggles),
         "--dump-before=podium_launcher_forget",
         sys.executable,
         str(Path(__file__).with_name("counted.py")),
         str(LAUNCHES),
+        *([backend] if backend else ()),
     ]
-    environment = {**os.environ, "PODIUM_CACHE_DIR": str(folder / "cache"), "CC": "gcc", "PODIUM_LAUNCHER": "generated"}
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    variables = environment(build()) if backend else dict(os.environ)
+    variables |= {"PODIUM_CACHE_DIR": str(folder / "cache"), "CC": "gcc", "PODIUM_LAUNCHER": "generated"}
+    run = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr[-4000:]
     found = {}
     for number, kind in enumerate(run.stdout.splitlines(), 2):  # the first part has what was before
@@ -57,11 +72,27 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     return found
 
 
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """The instructions of one launch of each kind on the fake driver."""
+    return counted(tmp_path_factory.mktemp("counts"))
+
+
 def test_launches_keep_to_their_budgets(counts: dict[str, float]) -> None:
     """No kind of launch takes more instructions than its budget allows; and the budgets are not idle."""
-    assert counts.keys() == BUDGETS.keys()
-    assert {kind: count for kind, count in counts.items() if count > BUDGETS[kind]} == {}
-    assert {kind: count for kind, count in counts.items() if count < BUDGETS[kind] / 3} == {}
+    assert beyond(counts, BUDGETS) == {}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda-python is not installed")
+def test_launches_on_nvidia_keep_to_their_budgets(tmp_path: Path) -> None:
+    """Launches through the NVIDIA backend's C keep to theirs: what the driver is asked for beside the launch is seen."""
+    assert beyond(counted(tmp_path, "nvidia"), NVIDIA_BUDGETS) == {}
+
+
+def beyond(counts: dict[str, float], budgets: dict[str, int]) -> dict[str, float]:
+    """Return the kinds that take more than their budget, or so little that it is none."""
+    assert counts.keys() == budgets.keys()
+    return {kind: count for kind, count in counts.items() if not budgets[kind] / 1.5 <= count <= budgets[kind]}
 
 
 def test_arguments_cost_the_same_however_many(counts: dict[str, float]) -> None:

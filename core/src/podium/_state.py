@@ -1,4 +1,4 @@
-"""The few words of process state that generated C reads and writes: who watches launches, which driver is active, the last launches.
+"""The few words of process state that generated C reads and writes: is anybody watching launches, and the last ones.
 
 The layout is that of ``struct podium_state`` in ``podium_launch.h``. All access is under the interpreter lock.
 """
@@ -115,7 +115,7 @@ def attended() -> int:
 
 
 def choose(used: bool) -> None:
-    """Note that another driver may be the active one; and whether there has been a `use`, so that threads may differ."""
+    """Note that another driver may be the active one, and whether there has been a `use`: then threads may differ."""
     words[_USED] |= used
     words[_CHOICES] += 1
 

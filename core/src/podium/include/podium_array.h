@@ -84,7 +84,7 @@ static int podium_place(struct podium_call *call, PyObject *value, uint64_t *out
 }
 
 /* Find an array that has no exchange table. What is called may give the row of its type to another one. */
-static int podium_array_without_table(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out,
+PODIUM_ASIDE static int podium_array_without_table(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out,
                                       const struct podium_array_type type) {
     if (type.has_place && podium_place(call, value, out) == 0) return 0;
 #if PODIUM_HOST_MEMORY

@@ -42,7 +42,7 @@ static PyObject *podium_call_integers(PyObject *function, int count, const uint6
     return result;
 }
 
-static int podium_allocate_scratch(struct podium_call *call, const struct podium_shape *shape, int device,
+PODIUM_APART static int podium_allocate_scratch(struct podium_call *call, const struct podium_shape *shape, int device,
                                    uint64_t stream, struct podium_values *values) {
     uint64_t blocks = (uint64_t)shape->grid[0] * shape->grid[1] * shape->grid[2];
     uint64_t *scratch = (uint64_t *)(void *)((unsigned char *)values + podium_signature.scratch_offset);
@@ -61,7 +61,7 @@ static int podium_allocate_scratch(struct podium_call *call, const struct podium
 
 #if PODIUM_HOST_MEMORY
 /* Whatever owns host memory could give it back while the stream has not come to the launch. */
-static int podium_keep_alive(const struct podium_call *call, int device, uint64_t stream) {
+PODIUM_ASIDE static int podium_keep_alive(const struct podium_call *call, int device, uint64_t stream) {
     PyObject *objects[2 + PODIUM_ARGUMENTS + PODIUM_POINTERS + PODIUM_SCRATCH + 1];
     size_t count = 2;
     PyObject *result = NULL;
@@ -78,6 +78,14 @@ static int podium_keep_alive(const struct podium_call *call, int device, uint64_
 }
 #endif
 
+/* Raise for a status that the driver has returned. */
+PODIUM_APART static PyObject *podium_failed(const struct podium_launcher *launcher, const struct podium_shape *shape,
+                                            int status, int device, uint64_t stream) {
+    const uint64_t values[] = {(uint32_t)status, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],
+                               shape->block[1], shape->block[2], (uint64_t)device, stream};
+    return podium_call_integers(launcher->failed, 9, values);
+}
+
 static PyObject *podium_fire(struct podium_call *call, const struct podium_shape *shape, int device, uint64_t stream,
                              uint64_t function, struct podium_values *values) {
     void *addresses[PODIUM_PARAMETERS + 1];
@@ -87,12 +95,7 @@ static PyObject *podium_fire(struct podium_call *call, const struct podium_shape
     podium_addresses(values, addresses);
     podium_record(launcher, shape, device, stream);
     int status = podium_driver_launch(shape, device, stream, function, addresses);
-    if (PODIUM_UNLIKELY(status != 0)) {
-        return podium_call_integers(launcher->failed, 9,
-                                    (uint64_t[]){(uint64_t)(uint32_t)status, shape->grid[0], shape->grid[1],
-                                                 shape->grid[2], shape->block[0], shape->block[1], shape->block[2],
-                                                 (uint64_t)device, stream});
-    }
+    if (PODIUM_UNLIKELY(status != 0)) return podium_failed(launcher, shape, status, device, stream);
 #if PODIUM_HOST_MEMORY
     if (PODIUM_UNLIKELY(stream != 0) && podium_keep_alive(call, device, stream) < 0) return NULL;
 #endif

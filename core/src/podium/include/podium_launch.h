@@ -164,7 +164,7 @@ static void podium_on_device(struct podium_call *call, int32_t device) {
 }
 
 /* Read one (address, device, stream, owner) tuple of `locate`. */
-static int podium_locate(struct podium_call *call, int index, PyObject *value, uint64_t *out) {
+PODIUM_ASIDE static int podium_locate(struct podium_call *call, int index, PyObject *value, uint64_t *out) {
     PyObject *position = PyLong_FromLongLong(index);
     if (position == NULL) return -1;
     PyObject *arguments[2] = {position, value};

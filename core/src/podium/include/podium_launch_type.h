@@ -21,7 +21,7 @@ struct podium_launch {
 };
 
 /* Ask for the function of a device; 1 if the grid is empty. */
-static int podium_prepare(struct podium_launch *self, int device, uint64_t stream, uint64_t *function) {
+PODIUM_APART static int podium_prepare(struct podium_launch *self, int device, uint64_t stream, uint64_t *function) {
     uint64_t epoch = self->launcher->epoch; /* what is unloaded during the call, by another thread, is not kept */
     PyObject *found = podium_call_integers(self->prepare, 2, (uint64_t[]){(uint64_t)device, stream});
     if (found == NULL) return -1;
@@ -53,7 +53,7 @@ static int podium_is_of_another(PyObject *stream, PyObject *driver) {
 }
 
 /* Read the stream of an object with the method __cuda_stream__; returns as `podium_explicit_stream` does. */
-static int podium_stream_of(PyObject *driver, PyObject *value, uint64_t *stream) {
+PODIUM_ASIDE static int podium_stream_of(PyObject *driver, PyObject *value, uint64_t *stream) {
     if (podium_is_of_another(value, driver)) return 1;
     PyObject *method = PyObject_GetAttr(value, podium_names[PODIUM_CUDA_STREAM]);
     if (method == NULL) {
@@ -77,7 +77,7 @@ static int podium_stream_of(PyObject *driver, PyObject *value, uint64_t *stream)
 
 /* Read the stream of a launch that is given nothing else by name: an int, None, or an object with the method
  * __cuda_stream__. Returns 1 if it is left to Python, which also says what is wrong with it. */
-static int podium_explicit_stream(PyObject *driver, PyObject *names, PyObject *value, int *has_stream,
+PODIUM_ASIDE static int podium_explicit_stream(PyObject *driver, PyObject *names, PyObject *value, int *has_stream,
                                   uint64_t *stream) {
     if (PyTuple_Size(names) != 1 || PyTuple_GetItem(names, 0) != podium_names[PODIUM_STREAM]) return 1;
     if (value == Py_None) return 0;

@@ -67,7 +67,7 @@ static PyObject *podium_export_stream(struct podium_call *call, int32_t device) 
 }
 
 /* Whether the strides of a tensor, in elements, are those of C order; an axis of length 1 may have any. */
-PODIUM_UNUSED static int podium_has_order_of_c(const struct podium_tensor *tensor) {
+PODIUM_UNUSED PODIUM_ASIDE static int podium_has_order_of_c(const struct podium_tensor *tensor) {
     int64_t expected = 1;
     int contiguous = 1;
     for (int32_t axis = tensor->ndim - 1; axis >= 0; axis--) {

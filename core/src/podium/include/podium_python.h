@@ -12,13 +12,16 @@
 #if defined(__GNUC__)
 #define PODIUM_UNUSED __attribute__((unused))
 #define PODIUM_INLINE PODIUM_UNUSED static inline __attribute__((always_inline))
-#define PODIUM_APART __attribute__((noinline, cold)) /* what is rarely run shall not lie between what always is */
+/* What is rarely run, and what only some launches run, shall not lie between what all of them do. */
+#define PODIUM_APART __attribute__((noinline, cold))
+#define PODIUM_ASIDE __attribute__((noinline))
 #define PODIUM_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #define PODIUM_EXPORT __attribute__((visibility("default")))
 #else
 #define PODIUM_UNUSED
 #define PODIUM_INLINE static inline
 #define PODIUM_APART
+#define PODIUM_ASIDE
 #define PODIUM_UNLIKELY(condition) (condition)
 #define PODIUM_EXPORT __declspec(dllexport)
 #endif

@@ -33,11 +33,10 @@ static int podium_config_has(PyObject *name, PyObject *object) {
     return value == object;
 }
 
-/* Whether the driver is the active one: DriverConfig.chosen. */
-static int podium_is_chosen(struct podium_shortcut *self) {
+/* Whether the driver is the active one: DriverConfig.chosen. It is remembered until that may have changed. */
+PODIUM_ASIDE static int podium_ask_chosen(struct podium_shortcut *self) {
     PyObject *used = NULL;
     uint64_t choice = podium_chosen->choices;
-    if (choice == self->choice && !podium_chosen->used) return 1;
     if (PyContextVar_Get(podium_used, NULL, &used) < 0) {
         PyErr_Clear();
         return 0;
@@ -49,6 +48,11 @@ static int podium_is_chosen(struct podium_shortcut *self) {
         return 0;
     self->choice = choice;
     return 1;
+}
+
+PODIUM_INLINE int podium_is_chosen(struct podium_shortcut *self) {
+    if (podium_chosen->choices == self->choice && !podium_chosen->used) return self->driver != NULL;
+    return self->driver != NULL && podium_ask_chosen(self);
 }
 
 /* Whether a grid or a block is an int or a tuple of ints: a key of them finds what it has made, and nothing else. */
@@ -68,17 +72,10 @@ static void podium_replace(PyObject **place, PyObject *object) {
     Py_DecRef(old);
 }
 
-/* Find the launch of a key; NULL, without an exception, if it is not there. */
-static PyObject *podium_find_launch(struct podium_shortcut *self, PyObject *key) {
-    if (!PODIUM_IS_TUPLE(key) || PyTuple_Size(key) != 2) return NULL;
-    PyObject *grid = PyTuple_GetItem(key, 0), *block = PyTuple_GetItem(key, 1);
-    PyObject *launch = self->launch;
-    if (launch != NULL && grid == self->grid && block == self->block) { /* the very objects, which never change */
-        Py_IncRef(launch);
-        return launch;
-    }
+/* Find the launch of a key in the table, as `podium_find_launch` does. */
+PODIUM_ASIDE static PyObject *podium_look_up(struct podium_shortcut *self, PyObject *key, PyObject *grid, PyObject *block) {
     if (!podium_is_plain_size(grid) || !podium_is_plain_size(block)) return NULL;
-    launch = PyDict_GetItemWithError(self->launches, key);
+    PyObject *launch = PyDict_GetItemWithError(self->launches, key);
     if (launch == NULL) {
         PyErr_Clear();
         return NULL;
@@ -94,12 +91,21 @@ static PyObject *podium_find_launch(struct podium_shortcut *self, PyObject *key)
     return launch;
 }
 
+/* Find the launch of a key; NULL, without an exception, if it is not there. */
+static PyObject *podium_find_launch(struct podium_shortcut *self, PyObject *key) {
+    if (!PODIUM_IS_TUPLE(key) || PyTuple_Size(key) != 2) return NULL;
+    PyObject *grid = PyTuple_GetItem(key, 0), *block = PyTuple_GetItem(key, 1), *launch = self->launch;
+    if (launch == NULL || grid != self->grid || block != self->block) return podium_look_up(self, key, grid, block);
+    Py_IncRef(launch); /* of the very objects, which never change */
+    return launch;
+}
+
 static PyObject *podium_subscript(PyObject *kernel, PyObject *key) {
     PyObject *shortcut = PyObject_GetAttr(kernel, podium_name_shortcut), *launch = NULL;
     if (shortcut == NULL) return NULL;
     if (PODIUM_TYPE(shortcut) == podium_shortcut_type) {
         struct podium_shortcut *self = (struct podium_shortcut *)shortcut;
-        if (self->driver != NULL && podium_is_chosen(self)) launch = podium_find_launch(self, key);
+        if (podium_is_chosen(self)) launch = podium_find_launch(self, key);
     }
     Py_DecRef(shortcut);
     if (launch != NULL) return launch;

@@ -149,7 +149,7 @@ static void podium_nvidia_add(struct podium_nvidia_config *config, int id, const
     memcpy(attribute->value, value, 3 * sizeof *value);
 }
 
-static int podium_nvidia_launch_ex(const struct podium_shape *shape, void *stream, void *function, void **parameters) {
+PODIUM_ASIDE static int podium_nvidia_launch_ex(const struct podium_shape *shape, void *stream, void *function, void **parameters) {
     struct podium_nvidia_attribute attributes[3 + PODIUM_ATTRIBUTES];
     struct podium_nvidia_config config;
     const uint32_t on[3] = {1, 0, 0};
@@ -175,7 +175,7 @@ static int podium_nvidia_launch_ex(const struct podium_shape *shape, void *strea
 }
 
 /* A graph may launch the kernel for as long as the process lives: its code must not be unloaded. */
-static int podium_nvidia_captured(uint64_t function) {
+PODIUM_APART static int podium_nvidia_captured(uint64_t function) {
     static uint64_t last;
     if (function == last) return PODIUM_NVIDIA_SUCCESS;
     PyObject *number = PyLong_FromUnsignedLongLong(function), *done = NULL;
@@ -207,7 +207,7 @@ static int podium_nvidia_launch(const struct podium_shape *shape, void *stream, 
 }
 
 /* The primary context of a device; NULL if it cannot be had. */
-static void *podium_nvidia_primary_of(int device) {
+PODIUM_APART static void *podium_nvidia_primary_of(int device) {
     static void *known[16];
     if (device < 16 && known[device] != NULL) return known[device];
     PyObject *number = PyLong_FromLongLong(device), *found = NULL;
@@ -225,7 +225,7 @@ static void *podium_nvidia_primary_of(int device) {
 }
 
 /* Launch where no context of the device is current: in its primary one. A thread that had none keeps it. */
-static int podium_nvidia_launch_elsewhere(const struct podium_shape *shape, int device, int status, void *stream,
+PODIUM_APART static int podium_nvidia_launch_elsewhere(const struct podium_shape *shape, int device, int status, void *stream,
                                           void *function, void **parameters, int *capturing) {
     void *previous;
     int had_none = status == PODIUM_NVIDIA_INVALID_CONTEXT || status == PODIUM_NVIDIA_CONTEXT_IS_DESTROYED;
