@@ -160,7 +160,7 @@ def measure(report: Report, processes: int) -> None:
         rows += [
             (f"{name}: {step}", f"{1e3 * times.median(step):.1f}", f"{1e3 * times.least(step):.1f}") for step in steps
         ]
-    rows += [(name, reason, "") for name, reason in missing.items()]
+    rows += [(name, "", reason) for name, reason in missing.items()]
     figures = {name: Times(steps).figures() for name, steps in samples.items() if steps}
     reasons = {name: {"reason": reason} for name, reason in missing.items()}
     columns = ("first launches of peers, empty caches", "median (ms)", "smallest (ms)")

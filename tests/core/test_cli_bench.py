@@ -95,6 +95,17 @@ def test_without_a_compiler(fake: FakeDriver, capsys: pytest.CaptureFixture[str]
     assert "compiler" in found["results"]["Arguments"]["generated launches"]["reason"]
 
 
+def test_a_backend_whose_launches_stay_interpreted(
+    fake: FakeDriver, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no launch is ever generated, as with sanitizers, none is said to be: the rows say so."""
+    monkeypatch.setattr(FakeDriver.launcher_cls, "generated_level", False)
+    found = bench(capsys, "launch", "growth")
+    rows = found["results"]["Launches"]
+    assert "stay interpreted" in rows[launches.BOUND]["reason"] and rows[launches.INTERPRETED].keys() == FIGURES
+    assert "stay interpreted" in found["results"]["Arguments"]["generated launches"]["reason"]
+
+
 def test_watched_launches_are_said_to_be_slow(
     fake: FakeDriver, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,7 @@ def compare(
         if reference is not None:
             row += [str(times.ratio(name, reference[0]))] * ratios + [number(times.beside(name, reference[0]))]
         rows.append(row)
-    rows += [[name, reason, *[""] * (len(columns) - 2)] for name, reason in missing.items()]
+    rows += [[name, *[""] * (len(columns) - 2), reason] for name, reason in missing.items()]
     report.table(title, columns, rows, _figures(times, missing))
     if names:
         count = len(times.samples[names[0]])

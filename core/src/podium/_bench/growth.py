@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from podium._bench.chart import Line, line_chart
 from podium._bench.driver_loop import driver_loop
-from podium._bench.launches import BLOCK
-from podium._bench.level import pinned_level
+from podium._bench.launches import BLOCK, make_ready
 from podium._bench.turns import Effort, take_turns
 from podium._bench.ways import repeated
 from podium._memory import empty
 from podium._module import module
 from podium._synchronize import synchronize
-from podium.errors import CompileError, LoadError, ToolchainError
 
 if TYPE_CHECKING:
     from podium._bench.progress import Progress
@@ -38,21 +36,18 @@ def measure_growth(report: Report, driver: Driver, effort: Effort, progress: Pro
     arrays = [empty(1, driver=driver) for _ in range(max(COUNTS))]
     kernels = module("\n".join(_source(kind, count) for kind in _TYPES for count in COUNTS))
     ways: dict[str, Callable[[], object]] = {}
-    try:
-        for kind in _TYPES:
-            for count in COUNTS:
-                values = [7] * count if kind == "ints" else arrays[:count]
-                numbers = [7] * count if kind == "ints" else [array.ptr for array in arrays[:count]]
-                kernel = kernels[f"{kind}_{count}"]
-                with pinned_level("generated"):
-                    kernel.warm_up()
-                ways[f"{count} {kind}"] = repeated(kernel[1, BLOCK], _LAUNCHES, *values)
-                ways[_call(count, kind)] = driver_loop(kernel, BLOCK, device, stream, numbers, _LAUNCHES)
-    except (ToolchainError, CompileError, LoadError) as error:
-        reason = str(error).splitlines()[0]
-        what = "generated launches"
-        report.table("Arguments", _COLUMNS, [(what, reason, "", "", "")], {what: {"reason": reason}})
-        return
+    for kind in _TYPES:
+        for count in COUNTS:
+            kernel = kernels[f"{kind}_{count}"]
+            reason = make_ready(kernel, "generated")
+            if reason is not None:
+                what = "generated launches"
+                report.table("Arguments", _COLUMNS, [(what, "", "", "", reason)], {what: {"reason": reason}})
+                return
+            values = [7] * count if kind == "ints" else arrays[:count]
+            numbers = [7] * count if kind == "ints" else [array.ptr for array in arrays[:count]]
+            ways[f"{count} {kind}"] = repeated(kernel[1, BLOCK], _LAUNCHES, *values)
+            ways[_call(count, kind)] = driver_loop(kernel, BLOCK, device, stream, numbers, _LAUNCHES)
     loops = dict.fromkeys(ways, _LAUNCHES)
     calls = [_call(count, kind) for kind in _TYPES for count in COUNTS]
     settle = partial(synchronize, device, driver=driver)

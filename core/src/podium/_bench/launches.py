@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from podium._kernel import Kernel
     from podium.backend import Driver
 
-__all__ = ["ADD", "BLOCK", "DRIVER_CALL", "LAUNCHES", "measure_launches"]
+__all__ = ["ADD", "BLOCK", "DRIVER_CALL", "LAUNCHES", "make_ready", "measure_launches"]
 
 ADD = """
 extern "C" __global__ void add(const float* a, const float* b, float* c, int n) {
@@ -52,9 +52,10 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
     arrays, addresses = (a, b, c, n), (a.ptr, b.ptr, c.ptr, n)
     ways: dict[str, Callable[[], object]] = {}
     missing: dict[str, str] = {}
-    kernel = _ready("generated")
-    if isinstance(kernel, str):
-        missing = dict.fromkeys((DRIVER_CALL, BOUND, SUBSCRIPT, STREAM, ADDRESSES, LOW), kernel)
+    kernel, slow = declare(ADD), declare(ADD)
+    reason = make_ready(kernel, "generated")
+    if reason is not None:
+        missing = dict.fromkeys((DRIVER_CALL, BOUND, SUBSCRIPT, STREAM, ADDRESSES, LOW), reason)
     else:
         ways[DRIVER_CALL] = driver_loop(kernel, BLOCK, device, stream, addresses, LAUNCHES)
         launch = kernel[1, BLOCK]
@@ -69,9 +70,9 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
             else:
                 ways[NUMPY] = bound(launch, LAUNCHES, *theirs, n)
         ways[LOW] = repeated(kernel.run, LAUNCHES, 1, 1, 1, stream, kernel.function, *arrays)
-    slow = _ready("interpreted")
-    if isinstance(slow, str):
-        missing[INTERPRETED] = slow
+    reason = make_ready(slow, "interpreted")
+    if reason is not None:
+        missing[INTERPRETED] = reason
     else:
         ways[INTERPRETED] = bound(slow[1, BLOCK], LAUNCHES, *arrays)
     loops = dict.fromkeys(ways, LAUNCHES)
@@ -93,16 +94,15 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
     )
 
 
-def _ready(level: str) -> Kernel | str:
-    """Declare the kernel with its launcher at a level and make it ready; where that cannot be, return why."""
-    kernel = declare(ADD)
+def make_ready(kernel: Kernel, level: str) -> str | None:
+    """Make a kernel ready with its launcher at a level; return why that cannot be, if so."""
     with pinned_level(level):
         try:
             kernel.binding()
         except (ToolchainError, CompileError, LoadError) as error:
             return str(error).splitlines()[0]
     kernel.warm_up()
-    return kernel
+    return None if kernel.level == level else f"launches of this backend stay {kernel.level} here"
 
 
 def _numpy_arrays(n: int) -> tuple[Any, Any, Any] | None:
