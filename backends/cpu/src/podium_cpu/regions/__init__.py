@@ -9,7 +9,18 @@ understood here stays as it is.
 
 from __future__ import annotations
 
-from podium_cpu.regions._kernels import may_have_regions, rewrite_regions
-from podium_cpu.regions._marks import may_have_marks
+from podium_cpu.regions._signs import may_have_marks, may_have_regions
 
 __all__ = ["may_have_marks", "may_have_regions", "rewrite_regions"]
+
+
+def rewrite_regions(text: str, *, independent: bool = False, loops: bool = True) -> tuple[str, dict[str, str]]:
+    """Rewrite the kernels of preprocessed text that can be taken apart, and mark the barriers of all others.
+
+    Returns the text, and for each kernel the reason why its threads stay threads, or nothing. `independent` says that
+    the compiler knows the pragma by which loops are said to have no dependences. Without `loops`, there are marks only.
+    """
+    # Most kernels have no barriers, and the first of a machine should not wait for what takes those apart.
+    from podium_cpu.regions import _kernels
+
+    return _kernels.rewrite_regions(text, independent=independent, loops=loops)

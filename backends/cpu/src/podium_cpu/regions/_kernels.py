@@ -17,7 +17,7 @@ from podium_cpu.regions._variables import Facts, Unsupported, Variables, is_numb
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["may_have_regions", "rewrite_regions"]
+__all__ = ["rewrite_regions"]
 
 # Ways to wait for other threads that only stacks of their own can serve.
 _WAITS = re.compile(
@@ -33,24 +33,10 @@ _REFUSED = (
     "try_statement",
     "ERROR",
 )
-_STRIDE = re.compile(r"\bfor\b[^{}]*\+=\s*[^;{}]*(?:blockDim|gridDim)")
-_STEP = re.compile(r"\bfor\b[^{}]*\+=")
-
-
-def may_have_regions(source: str) -> bool:
-    """Tell whether a text could have kernels that are quicker in regions."""
-    if "__syncthreads" in source or _STRIDE.search(source):
-        return True
-    # The stride may be in a variable.
-    return "gridDim" in source and _STEP.search(source) is not None
 
 
 def rewrite_regions(text: str, *, independent: bool = False, loops: bool = True) -> tuple[str, dict[str, str]]:
-    """Rewrite the kernels of preprocessed text that can be taken apart, and mark the barriers of all others.
-
-    Returns the text, and for each kernel the reason why its threads stay threads, or nothing. `independent` says that
-    the compiler knows the pragma by which loops are said to have no dependences. Without `loops`, there are marks only.
-    """
+    """Do what `podium_cpu.regions.rewrite_regions` says."""
     source = Source(text)
     functions = [(name, node) for node in find(source.root, "function_definition") if (name := _name(node))]
     kernels = [node for _, node in functions if b"__global__" in source.plain[node.start_byte : _body(node).start_byte]]

@@ -16,15 +16,10 @@ from podium_cpu.regions._syntax import Source, called_name, declared_name, find,
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["may_have_marks", "write_marks"]
+__all__ = ["write_marks"]
 
 _FUNCTIONS = ("function_definition", "lambda_expression")
 _BLOCKS = ("thread_block", "cg::thread_block", "cooperative_groups::thread_block")
-
-
-def may_have_marks(source: str) -> bool:
-    """Tell whether a text could have barriers of a block."""
-    return "__syncthreads" in source or "thread_block" in source
 
 
 def write_marks(source: Source, kernels: Iterable[Node], written: list[tuple[int, int]]) -> list[tuple[int, int, str]]:
