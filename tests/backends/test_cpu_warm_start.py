@@ -113,3 +113,9 @@ def test_a_warm_first_launch_imports_only_what_it_needs(runs: list[dict[str, Any
     cold, warm = runs
     assert NOT_FOR_A_WARM_START & set(warm["modules"]) == set()
     assert {"subprocess", "tree_sitter", "podium_cpu.compiler"} <= set(cold["modules"])
+
+
+def test_a_cold_first_launch_imports_only_what_its_kernel_needs(runs: list[dict[str, Any]]) -> None:
+    """PRF-04: a kernel without barriers is compiled without what takes those apart, and without what errors need."""
+    cold, _ = runs
+    assert {"podium_cpu.regions._kernels", "difflib"} & set(cold["modules"]) == set()
