@@ -1,9 +1,9 @@
-"""The loop in C over the CUDA driver's launch call: what every launch is measured against."""
+"""The loops in C over the CUDA driver's calls: what every launch and every replay is measured against."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from podium.backend import HostCompiler, SharedLibrary
 
 from podium_nvidia import libcuda
 
-__all__ = ["DriverLoop"]
+__all__ = ["DriverLoop", "loop_over_graph"]
 
 SOURCE = Path(__file__).parent / "gpu" / "launches.c"
 
@@ -53,6 +53,16 @@ class DriverLoop:
         handles = (ctypes.c_uint64 * len(streams))(*streams)
         fixed = (self._call, self._set_context, self._context, self._function)
         return _checked(self._threads(*fixed, handles, len(streams), self._block, self._parameters, calls))
+
+
+def loop_over_graph(graph: int, stream: int) -> Callable[[int], float]:
+    """Make a function that launches a graph so many times, and returns the seconds of one."""
+    number = ctypes.c_uint64
+    loop = ctypes.CFUNCTYPE(ctypes.c_double, number, number, number, ctypes.c_int)(
+        _library().address("loop_over_graph")
+    )
+    call = ctypes.cast(libcuda.library().cuGraphLaunch, ctypes.c_void_p).value
+    return lambda calls: _checked(loop(call, graph, stream, calls))
 
 
 def _checked(seconds: float) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 import first_launch
 import first_peers
+import replay
 from driver_loop import DriverLoop
 from floor import floor_ways
 from launch_peers import Arguments, measurable_peers, versions_of_peers
@@ -33,6 +34,7 @@ PARTS = {
     "arrays": "launches with the arrays of other libraries",
     "growth": "0 to 256 ints and tensors",
     "threads": "1 to 8 threads, a stream for each",
+    "replay": "20 captured launches, replayed, beside the loop in C over cuGraphLaunch and beside torch",
     "first": "first launches in new processes, import, and the choice of the driver",
     "peers": "import and first launches of peers in new processes",
 }
@@ -60,6 +62,7 @@ def main() -> int:
         "arrays": lambda report: measure_arrays(report, effort),
         "growth": lambda report: measure_growth(report, effort),
         "threads": lambda report: measure_threads(report, effort),
+        "replay": lambda report: replay.measure(report, effort, add_kernel()),
         "first": lambda report: first_launch.measure(report, 3 if options.quick else 9),
         "peers": lambda report: first_peers.measure(report, 1 if options.quick else 5),
     }

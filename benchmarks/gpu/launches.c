@@ -8,6 +8,7 @@
 
 typedef int (*launch_kernel)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                              unsigned bz, unsigned shared, void *stream, void **parameters, void **extra);
+typedef int (*launch_graph)(void *graph, void *stream);
 typedef int (*set_context)(void *context);
 
 static double now(void) {
@@ -23,6 +24,16 @@ EXPORT double loop_over_launch(uint64_t call, uint64_t function, uint64_t stream
     for (int i = 0; i < calls; i++) {
         int status = ((launch_kernel)(uintptr_t)call)((void *)(uintptr_t)function, 1, 1, 1, block, 1, 1, 0,
                                                       (void *)(uintptr_t)stream, parameters, 0);
+        if (status) return -(double)status;
+    }
+    return (now() - start) / calls;
+}
+
+/* Seconds per replay of a graph, or minus a status; `call` is cuGraphLaunch. */
+EXPORT double loop_over_graph(uint64_t call, uint64_t graph, uint64_t stream, int calls) {
+    double start = now();
+    for (int i = 0; i < calls; i++) {
+        int status = ((launch_graph)(uintptr_t)call)((void *)(uintptr_t)graph, (void *)(uintptr_t)stream);
         if (status) return -(double)status;
     }
     return (now() - start) / calls;

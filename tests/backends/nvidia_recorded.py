@@ -96,6 +96,12 @@ def everything() -> None:
             del buffer
         assert driver.pointer_device(x.ptr) == (2, 0) and driver.pointer_device(id(x)) == (1, 0)
         assert driver.pointer_device(other.ptr)[0] == 3
+    with podium.capture() as graph:
+        kernel[2, 32](y, x, 2.0, 64)
+    graph.launches[0].update(a=3.0, grid=0)
+    graph.launches[0].update(grid=2)
+    graph.replay()
+    del graph
     kernel.occupancy(4, 32)
     kernel.occupancy(4, 32, cluster=2)
     kernel.suggested_block()

@@ -24,6 +24,7 @@ from podium_nvidia import (
     device,
     event,
     function,
+    graph,
     launcher,
     memory,
     occupancy,
@@ -43,6 +44,7 @@ def cuda_include() -> Path:
     pytest.skip("the CUDA headers are not installed (pip install 'podium-nvidia[nvrtc]')")
 
 
+NODE = "CUDA_KERNEL_NODE_PARAMS_v2"
 STRUCTS = {
     ("struct podium_nvidia_attribute", "CUlaunchAttribute"): {"id": "id", "value": "value"},
     ("struct podium_nvidia_config", "CUlaunchConfig"): {
@@ -62,6 +64,7 @@ NUMBERS = {
     "PODIUM_NVIDIA_INVALID_CONTEXT": "CUDA_ERROR_INVALID_CONTEXT",
     "PODIUM_NVIDIA_CONTEXT_IS_DESTROYED": "CUDA_ERROR_CONTEXT_IS_DESTROYED",
     "PODIUM_NVIDIA_NOT_SUPPORTED": "CUDA_ERROR_NOT_SUPPORTED",
+    "PODIUM_NVIDIA_STREAM_CAPTURE_UNSUPPORTED": "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
     "PODIUM_NVIDIA_UNKNOWN": "CUDA_ERROR_UNKNOWN",
     "PODIUM_NVIDIA_COOPERATIVE": "CU_LAUNCH_ATTRIBUTE_COOPERATIVE",
     "PODIUM_NVIDIA_CLUSTER_DIMENSION": "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION",
@@ -86,6 +89,7 @@ FUNCTIONS = {
     "push_current": "cuCtxPushCurrent",
     "pop_current": "cuCtxPopCurrent",
     "pointer_attributes": "cuPointerGetAttributes",
+    "launch_graph": "cuGraphLaunch",
 }
 
 
@@ -100,6 +104,16 @@ def test_declarations_are_those_of_cuda_h(tmp_path: Path) -> None:
             f'_Static_assert(offsetof({own}, {a}) == offsetof({theirs}, {b}), "{a}");' for a, b in members.items()
         )
     lines += (f'_Static_assert((long)({a}) == (long)({b}), "{a}");' for a, b in NUMBERS.items())
+    lines.append(f'_Static_assert(sizeof({NODE}) == {graph._SIZE}, "size");')
+    end = graph._CHANGED_AT + graph._CHANGED.size
+    places = {
+        "gridDimX": graph._CHANGED_AT,
+        "sharedMemBytes": 32,
+        "kernelParams": end - 16,
+        "extra": end - 8,
+        "kern": end,
+    }
+    lines += (f'_Static_assert(offsetof({NODE}, {name}) == {at}, "{name}");' for name, at in places.items())
     # The types of handles differ, the number of arguments must not: a call of the one is a call of the other.
     for member, name in FUNCTIONS.items():
         lines.append(f"void *{member}_real(void) {{ return (void *){name}; }}")
@@ -134,7 +148,7 @@ def test_numbers_are_those_of_cuda_python() -> None:
         number = getattr(status, name)
         if isinstance(number, int):
             spelled = {"NO_BINARY": "NO_BINARY_FOR_GPU", "ALREADY_ENABLED": "PEER_ACCESS_ALREADY_ENABLED"}
-            spelled |= {"CAPTURE_IMPLICIT": "STREAM_CAPTURE_IMPLICIT"}
+            spelled |= {name: f"STREAM_{name}"} if name.startswith("CAPTURE_") else {}
             full = "CUDA_SUCCESS" if name == "SUCCESS" else f"CUDA_ERROR_{spelled.get(name, name)}"
             assert number == getattr(cuda.CUresult, full), name
     for each in device.Attribute:
@@ -168,23 +182,27 @@ def test_numbers_are_those_of_cuda_python() -> None:
     }
     for name, number in {**function._ATTRIBUTES, **function._CLUSTER_ATTRIBUTES}.items():
         assert number == getattr(cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{kernel[name]}"), name
-    others = {
-        function._MAX_DYNAMIC_SHARED: cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-        function._NON_PORTABLE_CLUSTER: cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-        function._INFO_LOG: cuda.CUjit_option.CU_JIT_INFO_LOG_BUFFER,
-        function._INFO_LOG_SIZE: cuda.CUjit_option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-        function._ERROR_LOG: cuda.CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
-        function._ERROR_LOG_SIZE: cuda.CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-        context._RELAXED: cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED,
-        default_stream.PER_THREAD: cuda.CU_STREAM_PER_THREAD,
-        stream._NON_BLOCKING: cuda.CUstream_flags.CU_STREAM_NON_BLOCKING,
-        event._DISABLE_TIMING: cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING,
-        memory._MEMORY_TYPE: cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-        memory._IS_MANAGED: cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED,
-        memory._DEVICE_ORDINAL: cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        memory._HOST_MEMORY: cuda.CUmemorytype.CU_MEMORYTYPE_HOST,
-        memory._DEVICE_MEMORY: cuda.CUmemorytype.CU_MEMORYTYPE_DEVICE,
-        memory._PORTABLE_AND_MAPPED: cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP,
-    }
-    for own, theirs in others.items():
+    others = [
+        (function._MAX_DYNAMIC_SHARED, cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES),
+        (function._NON_PORTABLE_CLUSTER, cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED),
+        (function._INFO_LOG, cuda.CUjit_option.CU_JIT_INFO_LOG_BUFFER),
+        (function._INFO_LOG_SIZE, cuda.CUjit_option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES),
+        (function._ERROR_LOG, cuda.CUjit_option.CU_JIT_ERROR_LOG_BUFFER),
+        (function._ERROR_LOG_SIZE, cuda.CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES),
+        (context._RELAXED, cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED),
+        (graph._RELAXED, cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED),
+        (graph._ACTIVE, cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE),
+        (graph._AUTO_FREE, cuda.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH),
+        (graph._NODE_PRIORITY, cuda.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY),
+        (default_stream.PER_THREAD, cuda.CU_STREAM_PER_THREAD),
+        (stream._NON_BLOCKING, cuda.CUstream_flags.CU_STREAM_NON_BLOCKING),
+        (event._DISABLE_TIMING, cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING),
+        (memory._MEMORY_TYPE, cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE),
+        (memory._IS_MANAGED, cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED),
+        (memory._DEVICE_ORDINAL, cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL),
+        (memory._HOST_MEMORY, cuda.CUmemorytype.CU_MEMORYTYPE_HOST),
+        (memory._DEVICE_MEMORY, cuda.CUmemorytype.CU_MEMORYTYPE_DEVICE),
+        (memory._PORTABLE_AND_MAPPED, cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP),
+    ]
+    for own, theirs in others:
         assert int(own) == int(theirs), theirs

@@ -40,9 +40,7 @@ class TestNvidia(DriverConformance):
 """
 
 # One level with an empty cache and the other; what a backend shares with all others is tested on those.
-_CHOSEN = (
-    "not warm and (attribute or stream or event or elapsed or occupancy or suggest or pinned or made_of or pointer)"
-)
+_CHOSEN = "not warm and (attribute or stream or event or elapsed or occupancy or suggest or pinned or made_of or pointer or capture or graph)"
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler for the recording library")

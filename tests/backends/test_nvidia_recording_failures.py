@@ -58,6 +58,8 @@ SILENT = {
     "cuMemFreeHost": "a finalizer",
     "cuEventDestroy": "a finalizer",
     "cuStreamDestroy": "a finalizer",
+    "cuGraphExecDestroy": "a finalizer",
+    "cuGraphDestroy": "a finalizer",
     "cuLibraryUnload": "a finalizer",
     "cuLibraryLoadData": "what may be damaged in the cache is compiled anew, once",
     "cuLibraryGetKernel": "the same",
@@ -72,6 +74,8 @@ KEPT = {
     "cuMemFreeHost": {"allocations", "bytes"},
     "cuEventDestroy": {"events"},
     "cuStreamDestroy": {"streams"},
+    "cuGraphExecDestroy": {"graph_execs", "graphs", "nodes"},
+    "cuGraphDestroy": {"graphs", "nodes"},
     "cuLibraryUnload": {"libraries", "modules", "kernels", "functions", "allocations", "bytes"},
     "cuCtxPopCurrent": {"context depth", "allocations", "bytes"},
 }
@@ -119,7 +123,12 @@ def check(recording: Recording, names: Iterable[str], usual: dict[str, int]) -> 
         elif name == "cuDriverGetVersion":
             fine = "the driver is too old" in text
         else:
-            fine = "CUDA_ERROR_UNKNOWN" in text and kind in ("LaunchError", "LoadError", "BackendError")
+            fine = "CUDA_ERROR_UNKNOWN" in text and kind in (
+                "LaunchError",
+                "LoadError",
+                "BackendError",
+                "CaptureError",
+            )
         changed = {key for key, value in state.items() if value != usual[key]}
         if not fine or not changed <= KEPT.get(name, set()):
             wrong[name] = (kind, text, changed)

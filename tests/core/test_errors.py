@@ -43,6 +43,7 @@ EXAMPLES: dict[type[PodiumError], tuple[tuple[Any, ...], dict[str, Any]]] = {
         {"status": 700, "status_name": "BAD", "status_text": "bad", "kernel": "k", "backend": "b", "device": 1,
          "grid": (1, 2, 3), "block": (4, 5, 6), "recent": ["one", "two"]},
     ),
+    errors.CaptureError: (("text",), {"backend": "b", "status": 901, "status_name": "BAD"}),
     errors.ForkedProcessError: (("nvidia", 1234), {}),
     errors.ScratchError: (("text",), {"kernel": "k", "size": 5, "alignment": 8}),
     errors.SettingError: (("PODIUM_DEBUG", "maybe", "0 or 1"), {}),

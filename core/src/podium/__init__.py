@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from podium._active import DriverConfig
     from podium._debug import debugging, set_debug
+    from podium._graph import Graph, capture
     from podium._hooks import hooks
     from podium._kernel import Kernel
     from podium._launch_config import LaunchConfig
@@ -46,6 +47,7 @@ __all__ = [
     "Array",
     "Device",
     "Event",
+    "Graph",
     "Kernel",
     "LaunchConfig",
     "Module",
@@ -57,6 +59,7 @@ __all__ = [
     "Target",
     "__version__",
     "asarray",
+    "capture",
     "debugging",
     "driver",
     "empty",
@@ -79,6 +82,7 @@ _HOMES = {
     "Array": ("_memory", "Array"),
     "Device": ("_target", "Device"),
     "Event": ("_timeline", "Event"),
+    "Graph": ("_graph", "Graph"),
     "Kernel": ("_kernel", "Kernel"),
     "LaunchConfig": ("_launch_config", "LaunchConfig"),
     "Module": ("_module", "Module"),
@@ -89,6 +93,7 @@ _HOMES = {
     "Stream": ("_timeline", "Stream"),
     "Target": ("_target", "Target"),
     "asarray": ("_memory", "asarray"),
+    "capture": ("_graph", "capture"),
     "debugging": ("_debug", "debugging"),
     "driver": ("_active", "driver_config"),
     "empty": ("_memory", "empty"),

@@ -16,7 +16,7 @@ from podium._limits import check_limits, find_device, loadable_device
 from podium._object_code import ObjectCode
 from podium._status import complete
 from podium._target import Device, Target
-from podium.errors import ArgumentCountError, LaunchConfigError, LoadError
+from podium.errors import LaunchConfigError, LoadError
 
 if TYPE_CHECKING:
     from podium._kernel import Kernel
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Binding"]
 
 _MOST_LAUNCHES = 4096  # of one kernel that are kept; grids that depend on data must not fill memory
-_OPTIONS = ("cluster", "cooperative", "dependent", "attributes")  # of LaunchConfig, and of no call
 
 
 class Binding:
@@ -118,30 +117,6 @@ class Binding:
         except LaunchConfigError as error:
             raise error.of_kernel(self.name) from None
         return Launch(self, config)
-
-    def order(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
-        """Put arguments given by name behind those given by position. Raises `ArgumentCountError`."""
-        names = self.launcher.signature.names
-        values = dict(zip(names, args))
-        for name, value in keywords.items():
-            problem = None
-            if name not in names:
-                problem = f"has no parameter {name!r}; it has: {self.launcher.signature}"
-                if name in _OPTIONS:
-                    problem += f". As an option of the launch: kernel[LaunchConfig(grid, block, {name}=...)](...)"
-            elif name in values:
-                problem = f"got {name!r} by position and by name"
-            if problem:
-                raise ArgumentCountError(f"{self.name} {problem}", kernel=self.name, argument=name)
-            values[name] = value
-        missing = [name for name in names if name not in values]
-        if missing and keywords:
-            raise ArgumentCountError(
-                f"{self.name}({self.launcher.signature}): missing {', '.join(map(repr, missing))}",
-                kernel=self.name,
-                argument=missing[0],
-            )
-        return (*(values[name] for name in names if name in values), *args[len(names) :])
 
     # ---- code ----
 

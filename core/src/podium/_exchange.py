@@ -83,6 +83,7 @@ class ExchangeTable:
     def __init__(self, table: _Exchange) -> None:
         self.ask = _Function(table.tensor_from_object)  # (py_object, reference) -> 0; `Answer` has the reference
         self._current_stream = _Function(table.current_stream) if table.current_stream else None
+        self.stream_function: int = table.current_stream or 0  # its address
         self.knows_stream = self._current_stream is not None
 
     def tensor(self, value: object) -> Tensor | None:

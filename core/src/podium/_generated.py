@@ -13,7 +13,7 @@ import threading
 import warnings
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from podium._caller import frames_of_podium
 from podium._extension import Extension
@@ -24,7 +24,7 @@ from podium.errors import PodiumError, PodiumWarning, ToolchainError
 if TYPE_CHECKING:
     import queue
 
-__all__ = ["Build", "request", "start"]
+__all__ = ["Build", "call_in_c", "request", "start"]
 
 _MODULE_NAME = "podium_launcher"
 _SOURCE_WRITER = Path(__file__).with_name("_launcher_source.py")
@@ -126,6 +126,16 @@ def start(build: Build) -> None:
         build.started = True
         _builds_to_make().put(build)
         _ensure_worker()
+
+
+_calls_in_c = False
+
+
+def call_in_c(launcher_class: Any, module: Any) -> None:
+    """Give launchers the C of a generated module for their ``__call__``, unless they have it."""
+    global _calls_in_c
+    if not _calls_in_c:
+        launcher_class.__call__, _calls_in_c = module.caller(launcher_class, launcher_class.__call__), True
 
 
 def _builds_to_make() -> queue.SimpleQueue[Build]:

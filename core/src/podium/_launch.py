@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium._launch_config import Dim3, LaunchConfig, pack_attributes
 from podium._limits import check_block, check_features, check_limits
+from podium._state import ATTENDED, CAPTURES, words
 from podium._stream import stream_handle
 from podium.errors import LaunchConfigError
 
@@ -93,6 +94,14 @@ class Launch:
         prepared[device] = handle
         return handle
 
+    def resized(self, grid: Any = None, block: Any = None, shared: Any = None) -> Launch:
+        """Return the launch of the same kernel with other sizes; None leaves one as it is."""
+        try:
+            config = self.config.with_sizes(grid, block, shared)
+        except LaunchConfigError as error:
+            raise error.of_kernel(self.binding.name) from None
+        return Launch(self.binding, config, self.stream)
+
     def _fits_in_c(self) -> bool:
         config = self.config
         return max(*config.grid, *config.block, *config.cluster) < 1 << 32 and config.shared < 1 << 63
@@ -113,6 +122,12 @@ class Launch:
         _, device, stream, _ = packed
         if device is None:
             device = driver.current_device()
+        if words[ATTENDED] & CAPTURES:
+            from podium._capture import current
+
+            if (capture := current(driver)) is not None:
+                capture.take(launcher, self, device, packed, args, self.stream)
+                return
         if self.stream is not None:
             stream = self.stream
         elif stream is None:
@@ -128,7 +143,7 @@ class Launch:
     def _with_keywords(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         stream, shared = keywords.pop("stream", None), keywords.pop("shared", None)
         if keywords:
-            args = self.binding.order(args, keywords)
+            args = self.binding.launcher.packer.order(args, keywords)
         if stream is None and shared is None:
             return self(*args)
         handle = stream_handle(stream, self.binding.driver)
@@ -136,13 +151,12 @@ class Launch:
         # 16.0 finds what 16 has made, and is to be refused as if it came first.
         variant = self._variants.get(key) if hasattr(key[1], "__index__") else None
         if variant is None:
-            try:
-                config = self.config if shared is None else with_shared(self.config, shared)
-            except LaunchConfigError as error:
-                raise error.of_kernel(self.binding.name) from None
+            variant = self.resized(shared=shared)
+            if stream is not None:
+                variant.stream = handle
             if len(self._variants) >= 256:
                 self._variants.clear()
-            variant = self._variants[key] = Launch(self.binding, config, self.stream if stream is None else handle)
+            self._variants[key] = variant
         return variant(*args)
 
 
@@ -155,7 +169,7 @@ class DynamicLaunch:
     def __call__(self, *args: Any, **keywords: Any) -> None:
         """Compute the grid and launch; takes the same keywords as `Launch`."""
         options = {name: keywords.pop(name) for name in ("stream", "shared") if name in keywords}
-        args = self.binding.order(args, keywords)
+        args = self.binding.launcher.packer.order(args, keywords)
         grid = self.grid(name_arguments(self.binding, args))
         self.binding.launch(grid, self.block)(*args, **options)
 
@@ -169,16 +183,3 @@ def name_arguments(binding: Binding, args: tuple[Any, ...]) -> dict[str, Any]:
     if len(names) != len(args):
         raise binding.launcher.packer.count_error(len(args))
     return dict(zip(names, args))
-
-
-def with_shared(config: LaunchConfig, shared: Any) -> LaunchConfig:
-    """Return the configuration with another size of dynamic shared memory."""
-    return LaunchConfig(
-        config.grid,
-        config.block,
-        cluster=config.cluster,
-        shared=shared,
-        cooperative=config.cooperative,
-        dependent=config.dependent,
-        attributes=config.attributes,
-    )

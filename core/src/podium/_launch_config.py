@@ -102,6 +102,18 @@ class LaunchConfig:
         def is_plain(self) -> bool:
             """Whether it is nothing more than a grid, a block and shared memory."""
 
+    def with_sizes(self, grid: Any = None, block: Any = None, shared: Any = None) -> LaunchConfig:
+        """Return the configuration with another grid, block or size of shared memory; None leaves one as it is."""
+        return LaunchConfig(
+            self.grid if grid is None else grid,
+            self.block if block is None else block,
+            cluster=self.cluster,
+            shared=self.shared if shared is None else shared,
+            cooperative=self.cooperative,
+            dependent=self.dependent,
+            attributes=self.attributes,
+        )
+
     @property
     def blocks(self) -> int:
         """How many blocks the grid has."""

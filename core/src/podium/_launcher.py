@@ -98,12 +98,12 @@ class Launcher:
         self.attributes = LaunchConfig(1, 1, attributes=attributes).attributes if attributes else ()
         self._grid_scale = clusters if cluster is None else 1
         self._contiguous = int(bool(read("contiguous", False)))
-        self._scratch = [
+        self.scratch = [
             (int(read(f"{which}_scratch_size", 0)), max(1, int(read(f"{which}_scratch_align", 1))))
             for which in ("global", "profile")
             if read(f"{which}_scratch_size", None) is not None
         ]
-        self.layout = Layout(self.signature, len(self._scratch))
+        self.layout = Layout(self.signature, len(self.scratch))
         self.parameter_bytes = self.layout.size
         if self.parameter_bytes > LARGEST:
             raise SignatureError(
@@ -126,7 +126,7 @@ class Launcher:
         self._fits = False  # whether the limits of the device have been looked at
         self._build: Build | None = None
         self._launched = False  # once from Python: a second such launch is when C begins to be worth it
-        check_features(self.name, self.driver, self._config((1, 1, 1)))
+        check_features(self.name, self.driver, self.configuration((1, 1, 1)))
         self._packed_attributes = pack_attributes(self.attributes, self.driver.attribute_keys)
         self._choose_level(_settings.launcher_level())
         if _settings.trace_file() is not None:
@@ -160,7 +160,7 @@ class Launcher:
     @property
     def scratch_count(self) -> int:
         """How many scratch pointers follow the arguments."""
-        return len(self._scratch)
+        return len(self.scratch)
 
     @cached_property
     def _grid_limit(self) -> Dim3:
@@ -171,7 +171,7 @@ class Launcher:
         """Check what all launches have in common against the device; once, since the driver may not be asked before."""
         self._check_fork()
         device = self.driver.devices()[0]
-        check_limits(self.name, device, self._config((1, 1, 1)))
+        check_limits(self.name, device, self.configuration((1, 1, 1)))
         if self.parameter_bytes > device.max_parameter_bytes:
             raise LoadError(
                 f"{self.name}: its parameters have {self.parameter_bytes} bytes, {device.name} takes "
@@ -208,7 +208,9 @@ class Launcher:
             self.generated = self._entry = module.Launcher(self)
             if self._nested is None:
                 self._quick = self.generated
-            _call_in_c(module)
+            from podium import _generated
+
+            _generated.call_in_c(Launcher, module)
         return self.generated is not None
 
     def build(self) -> None:
@@ -255,9 +257,18 @@ class Launcher:
             return
         driver = self.driver
         device = driver.current_device() if packed.device is None else packed.device
-        self.fire(self._config(grid), device, handle or 0, function, packed, args)
+        config = self.configuration(grid)
+        if words[ATTENDED] & _state.CAPTURES:
+            from podium import _capture, _captured_launch
 
-    def _config(self, grid: Dim3) -> LaunchConfig:
+            if (capture := _capture.current(driver)) is not None:
+                shape = _captured_launch.HandedOver(self, function, device, config)
+                capture.take(self, shape, device, packed, args, handle)
+                return
+        self.fire(config, device, handle or 0, function, packed, args)
+
+    def configuration(self, grid: Dim3) -> LaunchConfig:
+        """Return the configuration of a launch over a grid, which counts clusters if the metadata has ``num_ctas``."""
         config = self._configs.get(grid)
         if config is None:
             if len(self._configs) >= 256:
@@ -290,7 +301,12 @@ class Launcher:
         if not attended & _state.HOOKS:
             self._drive_and_wait(config, device, stream, function, packed, args)
             return
-        event = LaunchEvent(
+        event = self.event(config, device, stream, packed, args)
+        hooks.around(event, lambda: self._drive_and_wait(config, device, stream, function, packed, args))
+
+    def event(self, config: LaunchConfig, device: int, stream: int, packed: Packed, args: Any) -> LaunchEvent:
+        """Return what hooks are told of a launch."""
+        return LaunchEvent(
             kernel=self.name,
             backend=self.driver.name,
             device=device,
@@ -300,15 +316,14 @@ class Launcher:
             shared=config.shared,
             arguments=self.packer.describe(packed, args),
         )
-        hooks.around(event, lambda: self._drive_and_wait(config, device, stream, function, packed, args))
 
     def _drive(
         self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
     ) -> None:
         values, driver, scratch = packed[0], self.driver, []
-        if self._scratch:
+        if self.scratch:
             values = list(values)
-            for which in range(len(self._scratch)):
+            for which in range(len(self.scratch)):
                 address, owner = self._allocate_scratch(which, config.blocks, device, stream)
                 values.append(address)
                 scratch.append(owner)
@@ -331,7 +346,7 @@ class Launcher:
                 self._raise_status(status, *config.grid, *config.block, device, stream)
 
     def _allocate_scratch(self, which: int, blocks: int, device: int, stream: int) -> tuple[int, object]:
-        size, alignment = self._scratch[which]
+        size, alignment = self.scratch[which]
         if size == 0:
             return 0, None
         total = size * blocks
@@ -359,17 +374,6 @@ class Launcher:
 
         binary = self.binaries.get(device)
         raise status_error(self.driver, status, self.name, device, (gx, gy, gz), (bx, by, bz), stream, binary)
-
-
-_calls_in_c = False
-
-
-def _call_in_c(module: Any) -> None:
-    """Give launchers the C of a generated module for their ``__call__``, unless they have it."""
-    global _calls_in_c
-    if not _calls_in_c:
-        method = module.caller(Launcher, Launcher.__call__)
-        Launcher.__call__, _calls_in_c = method, True  # type: ignore[method-assign]
 
 
 def _signature(given: Any, constants: Mapping[Any, Any]) -> tuple[Signature, Nesting | None]:

@@ -228,6 +228,30 @@ class Packer:
                 infos.append(ArgumentInfo(name, str(type), value=value if isinstance(value, (int, float)) else None))
         return tuple(infos)
 
+    def order(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        """Put arguments given by name behind those given by position. Raises `ArgumentCountError`."""
+        names = self.signature.names
+        values = dict(zip(names, args))
+        for name, value in keywords.items():
+            problem = None
+            if name not in names:
+                problem = f"has no parameter {name!r}; it has: {self.signature}"
+                if name in _OPTIONS:
+                    problem += f". As an option of the launch: kernel[LaunchConfig(grid, block, {name}=...)](...)"
+            elif name in values:
+                problem = f"got {name!r} by position and by name"
+            if problem:
+                raise ArgumentCountError(f"{self.kernel} {problem}", kernel=self.kernel, argument=name)
+            values[name] = value
+        missing = [name for name in names if name not in values]
+        if missing and keywords:
+            raise ArgumentCountError(
+                f"{self.kernel}({self.signature}): missing {', '.join(map(repr, missing))}",
+                kernel=self.kernel,
+                argument=missing[0],
+            )
+        return (*(values[name] for name in names if name in values), *args[len(names) :])
+
     def count_error(self, given: int) -> ArgumentCountError:
         """Make the error for a wrong number of arguments."""
         names, expected = self.signature.names, len(self.signature)
@@ -274,6 +298,7 @@ class Packer:
         )
 
 
+_OPTIONS = ("cluster", "cooperative", "dependent", "attributes")  # of LaunchConfig, and of no call
 _PLACE = Struct("=Qii")  # podium._memory packs it
 
 _PLAIN = {"boolean": bool, "signed": int, "unsigned": int, "float": float}

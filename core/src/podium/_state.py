@@ -14,6 +14,7 @@ from podium import _record
 
 __all__ = [
     "ATTENDED",
+    "CAPTURES",
     "DEBUG",
     "FORKED",
     "HOOKS",
@@ -33,7 +34,7 @@ __all__ = [
 
 RECENT_SIZE = 64
 
-HOOKS, DEBUG, FORKED = 1, 2, 4
+HOOKS, DEBUG, FORKED, CAPTURES = 1, 2, 4, 8
 """Reasons to take a launch out of the fast path: bits of the word that it looks at."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from podium import _state
 from podium._active import driver_config
 from podium._limits import usable_device
 from podium._status import status_error
@@ -19,10 +20,14 @@ def synchronize(device: int | None = None, stream: Any = None, *, driver: Driver
     """Wait for a stream, or for all work of the active driver's current device.
 
     Raises `LaunchError` if work failed; it may belong to any launch since the last call, and the message lists the last
-    ones.
+    ones. Raises `CaptureError` where that would destroy a capture.
     """
     driver = driver or driver_config.resolve()
     device, handle = usable_device("synchronize", driver, device).index, stream_handle(stream, driver)
+    if _state.attended() & _state.CAPTURES:
+        from podium._capture import forbid_waiting
+
+        forbid_waiting(driver, device, handle)
     status = driver.synchronize(device, handle)
     if status:
         raise status_error(driver, status, "synchronize", device, (0, 0, 0), (0, 0, 0), handle or 0)

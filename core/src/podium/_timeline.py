@@ -11,14 +11,14 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from podium import _state
+from podium import _capture, _state
 from podium._active import driver_config
 from podium._arguments import describe
 from podium._limits import usable_device
 from podium._status import status_error
 from podium._stream import stream_handle
 from podium._synchronize import synchronize
-from podium.errors import ArgumentTypeError, ArgumentValueError
+from podium.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
     from podium.backend import Driver
@@ -72,7 +72,19 @@ class Stream:
                 value=repr(event),
             )
         usable_device("Stream.wait", self.driver, self.device)
-        _check(self.driver, self.driver.wait_event(self.device, self.handle, event.handle), "Stream.wait", self)
+        capture = _capture.current(self.driver) if _state.attended() & _state.CAPTURES else None
+        if capture is not None and capture.number == event._capture:
+            status = capture.wait_event(self.device, self.handle, event.handle)
+        elif event._capture or (capture is not None and capture.has(self.device, self.handle)):
+            what = "a place in a capture" if event._capture else "no place in the capture"
+            raise CaptureError(
+                f"{self!r} cannot wait for {event!r}, which is {what}: in a capture streams wait for events that were "
+                f"recorded in it, and other work waits for the stream of a replay",
+                backend=self.driver.name,
+            )
+        else:
+            status = self.driver.wait_event(self.device, self.handle, event.handle)
+        _check(self.driver, status, "Stream.wait", self)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} cannot be copied or pickled: its handle is one object's and one process's")
@@ -84,7 +96,8 @@ class Stream:
 class Event:
     """A place in a stream: whether the work before it has ended, and when.
 
-    `record` puts it there, again and again if need be. One that is not `timed` costs less, and `elapsed` refuses it.
+    `record` puts it there, again and again if need be; in a capture it is a place in the graph. One that is not `timed`
+    costs less, and `elapsed` refuses it.
 
     Raises `UnsupportedError` if the backend has no events.
     """
@@ -95,29 +108,36 @@ class Event:
         self.timed = timed
         self.handle = self.driver.create_event(self.device, timed)
         self._stream: int | None = None  # that it was recorded in
+        self._capture = 0  # the number of the capture that it was recorded in
         _give_back(self, self.driver, self.driver.destroy_event, self.handle, self.device)
 
     def record(self, stream: Any = None) -> None:
         """Put the event behind the work that is in a stream now, by default the driver's current one.
 
-        The stream is one of the event's device: a `Stream`, an integer, or an object with ``__cuda_stream__``.
+        In a capture it is by default that of the capture. The stream is one of the event's device: a `Stream`, an
+        integer, or an object with ``__cuda_stream__``.
         """
         usable_device("Event.record", self.driver, self.device)
         handle = stream_handle(stream, self.driver)
+        capture = _capture.current(self.driver) if _state.attended() & _state.CAPTURES else None
         if handle is None:
-            handle = self.driver.current_stream(self.device)
-        _check(self.driver, self.driver.record_event(self.handle, self.device, handle), "Event.record", self, handle)
-        self._stream = handle
+            handle = self.driver.current_stream(self.device) if capture is None else capture.stream
+        if capture is not None and capture.has(self.device, handle):
+            status = capture.record_event(self.handle, self.device, handle)
+        else:
+            capture, status = None, self.driver.record_event(self.handle, self.device, handle)
+        _check(self.driver, status, "Event.record", self, handle)
+        self._stream, self._capture = handle, capture.number if capture is not None else 0
 
     @property
     def done(self) -> bool:
         """Whether the work before the event has ended; also true of an event that was not recorded."""
-        usable_device("Event.done", self.driver, self.device)
+        self._check_time("Event.done")
         return self._stream is None or self.driver.event_done(self.handle, self.device)
 
     def synchronize(self) -> None:
         """Wait for the work before the event. Raises `LaunchError` if it failed."""
-        usable_device("Event.synchronize", self.driver, self.device)
+        self._check_time("Event.synchronize")
         if self._stream is not None:
             status = self.driver.synchronize_event(self.handle, self.device)
             _check(self.driver, status, "Event.synchronize", self, self._stream)
@@ -144,6 +164,15 @@ class Event:
         self.synchronize()
         end.synchronize()
         return self.driver.elapsed(self.handle, end.handle, self.device)
+
+    def _check_time(self, what: str) -> None:
+        usable_device(what, self.driver, self.device)
+        if self._capture:
+            raise CaptureError(
+                f"{what}: {self!r} was recorded in a capture. It is a place in a graph, and never comes to pass "
+                f"itself; record one in the stream of the replay",
+                backend=self.driver.name,
+            )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} cannot be copied or pickled: its handle is one object's and one process's")

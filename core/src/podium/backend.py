@@ -89,37 +89,19 @@ __all__ = [
 ]
 
 
+# What only compiling and loading need: choosing a driver must not pay for it.
+_HOMES = {"SharedLibrary": "_library", "folder_digest": "_folder_digest", "Build": "_build", "HostCompiler": "_build"}
+_HOMES |= dict.fromkeys(("declaration", "excerpt", "kernel_names", "source_line"), "_excerpt")
+_HOMES |= dict.fromkeys(("ArrayLayout", "array_layout"), "_array_layout")
+_HOMES |= {"BackgroundCall": "_background", "import_early": "_background", "compiler_identity": "_compiler_identity"}
+
+
 def __getattr__(name: str) -> object:
-    # what only compiling and loading need: choosing a driver must not pay for it
-    if name in ("Build", "HostCompiler"):
-        from podium import _build
+    if name not in _HOMES:
+        raise AttributeError(f"module 'podium.backend' has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(_build, name)
-    if name == "SharedLibrary":
-        from podium._library import SharedLibrary
-
-        return SharedLibrary
-    if name in ("BackgroundCall", "import_early"):
-        from podium import _background
-
-        return getattr(_background, name)
-    if name in ("ArrayLayout", "array_layout"):
-        from podium import _array_layout
-
-        return getattr(_array_layout, name)
-    if name in ("declaration", "excerpt", "kernel_names", "source_line"):
-        from podium import _excerpt
-
-        return getattr(_excerpt, name)
-    if name == "compiler_identity":
-        from podium._compiler_identity import compiler_identity
-
-        return compiler_identity
-    if name == "folder_digest":
-        from podium._folder_digest import folder_digest
-
-        return folder_digest
-    raise AttributeError(f"module 'podium.backend' has no attribute {name!r}")
+    return getattr(import_module(f"podium.{_HOMES[name]}"), name)
 
 
 class Driver(ABC):
@@ -147,7 +129,7 @@ class Driver(ABC):
 
     features: ClassVar[frozenset[str]] = frozenset()
     """What there is: for launches "cluster", "cooperative", "dependent" and the names in `attribute_keys`; and of the
-    methods that not every backend has, "streams", "events", "pinned" and "occupancy", each named where it is declared.
+    methods that not every backend has, "streams", "events", "graphs", "pinned" and "occupancy".
     """
 
     attribute_keys: ClassVar[Mapping[str, int]] = MappingProxyType({})
@@ -274,15 +256,14 @@ class Driver(ABC):
     def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:  # noqa: B027
         """Raise `LaunchConfigError` for a shape that this kernel cannot have on this device, though others may.
 
-        Called once for each configuration and device, before its first launch: what it costs, no later launch pays.
-        Limits that `Device` and `Function` state have been checked by then. `kernel` is the name for the message.
+        Called once for each configuration and device, before its first launch. Limits that `Device` and `Function`
+        state have been checked by then. `kernel` is the name for the message.
         """
 
     def keep_alive(self, objects: Sequence[object], device: int, stream: int) -> None:  # noqa: B027 - not every driver
         """Hold on to the arguments of a launch until its stream has passed it.
 
-        Called after each launch on a stream other than 0 where `host_memory` is true: ordinary memory can be given back
-        while a queued launch still needs it. A driver whose launches have ended when they return has nothing to do.
+        Called after each launch on a stream other than 0 where `host_memory` is true: that memory can go meanwhile.
         """
 
     def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
@@ -339,7 +320,7 @@ class Driver(ABC):
         """
         return {}
 
-    # ---- what the features "streams", "events", "pinned" and "occupancy" are; statuses as of `launch` ----
+    # ---- what the features "streams", "events", "graphs", "pinned" and "occupancy" are; statuses as of `launch` ----
 
     def create_stream(self, device: int, priority: int) -> int:
         """Make a stream that runs beside all others ("streams"). A lower number has priority over a higher one."""
@@ -370,18 +351,44 @@ class Driver(ABC):
         raise UnsupportedError(self.name, "events")
 
     def synchronize_event(self, event: int, device: int) -> int:
-        """Wait for the work before an event ("events"); return the status of what was waited for."""
+        """Wait for the work before an event ("events"); return the status of that."""
         raise UnsupportedError(self.name, "events")
 
     def elapsed(self, start: int, end: int, device: int) -> float:
         """Return the seconds between two timed events that have come to pass ("events"). Raises `LaunchError`."""
         raise UnsupportedError(self.name, "events")
 
-    def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
-        """Return host memory that kernels of the device reach, too ("pinned"); freeing it waits for the work before.
+    def begin_capture(self, device: int, stream: int) -> None:
+        """Capture a stream's work from now on ("graphs"); memory is freed meanwhile. Raises `CaptureError`."""
+        raise UnsupportedError(self.name, "graphs")
 
-        Raises `OutOfResourcesError`.
+    def capture_state(self, device: int, stream: int) -> tuple[int, int]:
+        """Return the number of the capture that a stream is in, and its last node there ("graphs"); zeros for none."""
+        raise UnsupportedError(self.name, "graphs")
+
+    def end_capture(self, device: int, stream: int) -> int:
+        """End the capture that began in a stream, in any case; return its graph, ready to be launched ("graphs").
+
+        Raises `CaptureError`. From now on `unload` leaves the code of the graph's launches.
         """
+        raise UnsupportedError(self.name, "graphs")
+
+    def launch_graph(self, graph: int, device: int, stream: int) -> int:
+        """Launch all that a graph has, in the order of a stream ("graphs"); return the status."""
+        raise UnsupportedError(self.name, "graphs")
+
+    def update_node(
+        self, graph: int, node: int, function: int, config: LaunchConfig, device: int, parameters: Parameters
+    ) -> int:
+        """Change parameters and sizes of a launch, for later replays; without blocks it is left out ("graphs")."""
+        raise UnsupportedError(self.name, "graphs")
+
+    def destroy_graph(self, graph: int, device: int) -> None:
+        """Give a graph back; its launches go on ("graphs"). Called from finalizers, so it must not raise."""
+        raise UnsupportedError(self.name, "graphs")
+
+    def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
+        """Return host memory that kernels reach; freeing it waits for work ("pinned"). Raises `OutOfResourcesError`."""
         raise UnsupportedError(self.name, "pinned")
 
     def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
@@ -389,8 +396,5 @@ class Driver(ABC):
         raise UnsupportedError(self.name, "occupancy")
 
     def suggested_block(self, function: Function, device: int, shared: int) -> tuple[int, int]:
-        """Return a number of threads in a block that fills the device, and the fewest blocks for that ("occupancy").
-
-        `shared` is the dynamic shared memory of a block, in bytes.
-        """
+        """Return threads in a block that fill the device, and the fewest blocks; `shared` is in bytes ("occupancy")."""
         raise UnsupportedError(self.name, "occupancy")

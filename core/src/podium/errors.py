@@ -22,6 +22,7 @@
     ├── LaunchConfigError                   a grid or block that no launch can have (also a ValueError)
     │   └── OutOfResourcesError             the device has less of a resource than was asked for
     ├── LaunchError                         the driver refused or failed a launch; status name and text
+    ├── CaptureError                        a capture or a graph was used in a way that it cannot be
     ├── ForkedProcessError                  a device was used in a process forked after its driver began
     ├── ScratchError                        scratch memory is needed and could not be had
     ├── UnsupportedError                    the backend does not have such a thing (also a NotImplementedError)
@@ -44,6 +45,7 @@ __all__ = [
     "ArgumentValueError",
     "ArrayDeviceError",
     "BackendError",
+    "CaptureError",
     "CompileError",
     "Diagnostic",
     "ForkedProcessError",
@@ -325,6 +327,17 @@ class LaunchError(PodiumError):
         self.status, self.status_name, self.status_text = status, status_name, status_text
         self.kernel, self.backend, self.device = kernel, backend, device
         self.grid, self.block, self.recent = grid, block, tuple(recent)
+
+
+class CaptureError(PodiumError):
+    """A launch, an event or a wait has no place in a capture, a capture failed, or a graph cannot do what was asked.
+
+    `status_name` is the driver's, where it was the one to refuse.
+    """
+
+    def __init__(self, message: str, *, backend: str, status: int = 0, status_name: str | None = None) -> None:
+        super().__init__(message)
+        self.backend, self.status, self.status_name = backend, status, status_name
 
 
 class ForkedProcessError(PodiumError):

@@ -149,10 +149,59 @@ def graphs(c: Answers) -> None:
     c("launch", d.cuGraphLaunch(run, stream))
     c("launch on legacy", d.cuGraphLaunch(run, 0))
     c("upload", d.cuGraphUpload(run, stream))
+    known = d.cuGraphKernelNodeGetParams(nodes[0])
+    c("parameters of a node", (*known[:1], *_sizes(known[1]), int(known[1].func) != 0, int(known[1].kern) != 0))
+    known[1].gridDimX = 3
+    c("set them", d.cuGraphExecKernelNodeSetParams(run, nodes[0], known[1]))
+    known[1].blockDimX = 2000
+    c("set what cannot be", d.cuGraphExecKernelNodeSetParams(run, nodes[0], known[1]))
+    c("leave out", d.cuGraphNodeSetEnabled(run, nodes[1], 0))
+    c("is left out", d.cuGraphNodeGetEnabled(run, nodes[1]))
+    c("leave out of another", d.cuGraphNodeSetEnabled(run, nodes[1], 1))
+    c("launch changed", d.cuGraphLaunch(run, stream))
     c("synchronise", d.cuStreamSynchronize(stream))
+    _captured(c, "launch into a capture", 2, lambda s: d.cuGraphLaunch(run, s))
     c("destroy graph", d.cuGraphDestroy(graph))
     c("launch after", d.cuGraphLaunch(run, stream))
     c("destroy run", d.cuGraphExecDestroy(run))
+
+
+@group
+def forks(c: Answers) -> None:
+    """A capture of two streams: how many nodes the next one of a stream will follow."""
+    d = c.driver
+    c.context()
+    library, _ = c.library()
+    kernel = d.CUfunction(int(d.cuLibraryGetKernel(library, b"nothing")[1]))
+    first, second, event = d.cuStreamCreate(1)[1], d.cuStreamCreate(1)[1], d.cuEventCreate(0)[1]
+
+    def launch(stream: Any) -> None:
+        d.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, 0, 0)
+
+    def state(label: str, stream: Any) -> None:
+        answer = d.cuStreamGetCaptureInfo(stream)
+        c(label, (*answer[:2], answer[-1]))
+
+    d.cuStreamBeginCapture(first, d.CUstreamCaptureMode(2))
+    state("nothing yet", first)
+    state("another", second)
+    launch(first)
+    state("one launch", first)
+    d.cuEventRecord(event, first)
+    d.cuStreamWaitEvent(second, event, 0)
+    state("forked", second)
+    launch(second)
+    launch(first)
+    d.cuEventRecord(event, second)
+    d.cuStreamWaitEvent(first, event, 0)
+    state("joined", first)
+    launch(first)
+    state("after that", first)
+    c("end", d.cuStreamEndCapture(first))
+
+
+def _sizes(parameters: Any) -> tuple[int, ...]:
+    return parameters.gridDimX, parameters.blockDimX, parameters.sharedMemBytes
 
 
 def _launch(c: Answers, label: str, kernel: Any, **sizes: Any) -> None:

@@ -123,6 +123,7 @@ CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
     capture->number = ++capture_count;
     capture->next = captures;
     captures = stream->capture = capture;
+    stream->last.count = 0;
     return CUDA_SUCCESS;
 }
 
@@ -171,16 +172,15 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
 
 static CUresult information(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                             const CUgraphNode **dependencies, size_t *count) {
-    static __thread CUgraphNode last;
+    static __thread struct nodes last;
     struct stream *stream;
     CHECK(question(handle, status, &stream));
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
-    struct graph *captured = stream->capture->graph;
-    if (captured->count) last = HANDLE(captured->nodes[captured->count - 1]);
+    last = stream->last;
     if (id) *id = stream->capture->number;
-    if (graph) *graph = HANDLE(captured);
-    if (dependencies) *dependencies = &last;
-    if (count) *count = captured->count ? 1 : 0;
+    if (graph) *graph = HANDLE(stream->capture->graph);
+    if (dependencies) *dependencies = last.handles;
+    if (count) *count = last.count;
     return CUDA_SUCCESS;
 }
 
@@ -193,7 +193,8 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *statu
 CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                    const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count) {
     ENTER(cuStreamGetCaptureInfo_v3);
-    if (edges) *edges = NULL;
+    static const CUgraphEdgeData plain[MAX_DEPENDENCIES];
+    if (edges) *edges = plain;
     return information(handle, status, id, graph, dependencies, count);
 }
 

@@ -45,6 +45,7 @@ static CUresult record(CUevent handle, CUstream stream_handle) {
         REQUIRE(!stream->capture->invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         event->capture = stream->capture->number;
         event->captured_from = stream->object.handle;
+        event->last = stream->last;
         return CUDA_SUCCESS;
     }
     struct node *node;
@@ -137,7 +138,9 @@ CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flag
         stream->capture->invalid = capture->invalid = true;
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
+    if (!stream->capture) stream->last.count = 0;
     stream->capture = capture; /* the stream takes part in the capture from here on */
+    nodes_join(&stream->last, &event->last);
     struct stream *other = object_find((void *)(uintptr_t)event->captured_from, KIND_STREAM);
     if (other && other != stream) other->forked = false;
     if (stream != capture->origin) stream->forked = true;

@@ -10,7 +10,21 @@ struct graph_exec {
     uint64_t *origins;  /* handles of the nodes that the copies were made of */
 };
 
-static void destroy_node(struct object *object) { record_clear(&((struct node *)object)->recorded); }
+static void destroy_node(struct object *object) {
+    struct node *node = (struct node *)object;
+    record_clear(&node->recorded);
+    free(node->places);
+}
+
+void nodes_join(struct nodes *nodes, const struct nodes *others) {
+    for (uint32_t i = 0; i < others->count; i++) {
+        uint32_t at = 0;
+        while (at < nodes->count && nodes->handles[at] != others->handles[i]) at++;
+        if (at < nodes->count) continue;
+        if (nodes->count == MAX_DEPENDENCIES) abort();
+        nodes->handles[nodes->count++] = others->handles[i];
+    }
+}
 
 static void destroy_graph(struct object *object) {
     struct graph *graph = (struct graph *)object;
@@ -77,11 +91,61 @@ CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *type) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuGraphNodeGetDependencies(CUgraphNode handle, CUgraphNode *dependencies, size_t *count) {
+    ENTER(cuGraphNodeGetDependencies);
+    struct node *node = object_find(handle, KIND_NODE);
+    REQUIRE(node && count, CUDA_ERROR_INVALID_VALUE);
+    const struct nodes *known = &node->dependencies;
+    for (size_t i = 0; dependencies && i < *count; i++) dependencies[i] = i < known->count ? known->handles[i] : NULL;
+    if (!dependencies || *count > known->count) *count = known->count;
+    return CUDA_SUCCESS;
+}
+
+/* The attributes of a kernel are not among these parameters: they stay what they are. */
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *parameters) {
+    ENTER(cuGraphKernelNodeGetParams_v2);
+    struct node *node = object_find(handle, KIND_NODE);
+    REQUIRE(node && parameters && node->type == CU_GRAPH_NODE_TYPE_KERNEL, CUDA_ERROR_INVALID_VALUE);
+    const struct recorded *recorded = &node->recorded;
+    const struct launch *launch = &recorded->launch;
+    struct context *context = object_find((void *)(uintptr_t)launch->context, KIND_CONTEXT);
+    struct function *function;
+    REQUIRE(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK(function_resolve((CUfunction)(uintptr_t)launch->function, context, &function));
+    free(node->places);
+    node->places = calloc(launch->parameter_count + 1, sizeof *node->places);
+    if (!node->places) abort();
+    for (uint32_t i = 0; i < launch->parameter_count; i++)
+        node->places[i] = recorded->bytes + recorded->parameters[i].offset;
+    *parameters = (CUDA_KERNEL_NODE_PARAMS){
+        .func = HANDLE(function),
+        .gridDimX = launch->grid[0],
+        .gridDimY = launch->grid[1],
+        .gridDimZ = launch->grid[2],
+        .blockDimX = launch->block[0],
+        .blockDimY = launch->block[1],
+        .blockDimZ = launch->block[2],
+        .sharedMemBytes = launch->shared,
+        .kernelParams = node->places,
+        .kern = object_find((void *)(uintptr_t)launch->function, KIND_KERNEL) ? (CUkernel)(uintptr_t)launch->function : NULL,
+        .ctx = (CUcontext)(uintptr_t)launch->context,
+    };
+    return CUDA_SUCCESS;
+}
+
 static CUresult prepare(int entry, const CUDA_KERNEL_NODE_PARAMS *parameters, struct recorded *recorded) {
     struct context *context = object_find(parameters->ctx, KIND_CONTEXT);
     if (!context) CHECK(context_current(&context));
     CUfunction function = parameters->func ? parameters->func : (CUfunction)parameters->kern;
+    CUlaunchAttribute attributes[MAX_LAUNCH_ATTRIBUTES];
+    unsigned count = recorded->launch.attribute_count; /* of a node that is changed, they stay */
+    for (unsigned i = 0; i < count; i++) {
+        attributes[i].id = (CUlaunchAttributeID)recorded->launch.attributes[i].id;
+        memcpy(&attributes[i].value, recorded->launch.attributes[i].value, sizeof attributes[i].value);
+    }
     CUlaunchConfig config = {
+        .attrs = attributes,
+        .numAttrs = count,
         .gridDimX = parameters->gridDimX,
         .gridDimY = parameters->gridDimY,
         .gridDimZ = parameters->gridDimZ,
@@ -105,10 +169,13 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph handle, const CUgraph
         struct node *node = object_find(dependencies[i], KIND_NODE);
         REQUIRE(node && node->graph == graph, CUDA_ERROR_INVALID_VALUE);
     }
+    REQUIRE(count <= MAX_DEPENDENCIES, CUDA_ERROR_INVALID_VALUE);
     CUresult status = prepare(ENTRY_cuGraphAddKernelNode_v2, parameters, &recorded);
     if (!status) {
         struct node *node = graph_add(graph, CU_GRAPH_NODE_TYPE_KERNEL);
         node->recorded = recorded;
+        node->dependencies.count = (uint32_t)count;
+        for (size_t i = 0; i < count; i++) node->dependencies.handles[i] = dependencies[i];
         *out = HANDLE(node);
     } else {
         record_clear(&recorded);
@@ -168,18 +235,46 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec handle, CUgraphNode node,
-                                           const CUDA_KERNEL_NODE_PARAMS *parameters) {
-    ENTER(cuGraphExecKernelNodeSetParams_v2);
+/* What a graph that is run has for a kernel of the graph that it was made of. */
+static CUresult find_kernel(CUgraphExec handle, CUgraphNode origin, struct node **node) {
     struct graph_exec *exec;
     CHECK(find_exec(handle, &exec));
-    REQUIRE(parameters, CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < exec->plan->count; i++) {
-        if (exec->origins[i] != (uint64_t)(uintptr_t)node || exec->plan->nodes[i]->type != CU_GRAPH_NODE_TYPE_KERNEL)
-            continue;
-        return prepare(ENTRY_cuGraphExecKernelNodeSetParams_v2, parameters, &exec->plan->nodes[i]->recorded);
+        *node = exec->plan->nodes[i];
+        if (exec->origins[i] == (uint64_t)(uintptr_t)origin && (*node)->type == CU_GRAPH_NODE_TYPE_KERNEL)
+            return CUDA_SUCCESS;
     }
     return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec handle, CUgraphNode origin,
+                                           const CUDA_KERNEL_NODE_PARAMS *parameters) {
+    ENTER(cuGraphExecKernelNodeSetParams_v2);
+    struct node *node;
+    CHECK(find_kernel(handle, origin, &node));
+    REQUIRE(parameters, CUDA_ERROR_INVALID_VALUE);
+    struct recorded changed = {.launch = node->recorded.launch};
+    CUresult status = prepare(ENTRY_cuGraphExecKernelNodeSetParams_v2, parameters, &changed);
+    if (!status) record_copy(&node->recorded, &changed);
+    record_clear(&changed);
+    return status;
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned enabled) {
+    ENTER(cuGraphNodeSetEnabled);
+    struct node *node;
+    CHECK(find_kernel(handle, origin, &node));
+    node->disabled = !enabled;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetEnabled(CUgraphExec handle, CUgraphNode origin, unsigned *enabled) {
+    ENTER(cuGraphNodeGetEnabled);
+    struct node *node;
+    CHECK(find_kernel(handle, origin, &node));
+    REQUIRE(enabled, CUDA_ERROR_INVALID_VALUE);
+    *enabled = !node->disabled;
+    return CUDA_SUCCESS;
 }
 
 static CUresult begin_run(CUgraphExec handle, CUstream stream_handle, struct graph_exec **exec,
@@ -203,10 +298,14 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     struct stream *stream;
     struct node *node;
     CHECK(begin_run(handle, stream_handle, &exec, &stream));
+    if (stream->capture) { /* it cannot be a part of another graph */
+        stream->capture->invalid = true;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     CHECK(stream_enqueue(stream, CU_GRAPH_NODE_TYPE_EMPTY, &node));
     for (size_t i = 0; !node && i < exec->plan->count; i++) {
         struct recorded *recorded = &exec->plan->nodes[i]->recorded;
-        if (exec->plan->nodes[i]->type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
+        if (exec->plan->nodes[i]->type != CU_GRAPH_NODE_TYPE_KERNEL || exec->plan->nodes[i]->disabled) continue;
         recorded->launch.captured = 2;
         recorded->launch.stream = (uint64_t)(uintptr_t)stream_handle;
         recorded->launch.thread = thread_number();

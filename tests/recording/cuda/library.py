@@ -166,6 +166,10 @@ class Recording:
 
     # ---- launches ----
 
+    def function(self, name: str) -> Any:
+        """Return an entry of the library, as ctypes calls it."""
+        return getattr(self._library, name)
+
     def launch_count(self) -> int:
         """Return how many launches there were since the last reset, captured ones and those of graphs included."""
         count: int = self._library.podium_recording_launch_count()

@@ -233,6 +233,12 @@ struct pool *pool_default(CUdevice device);
 
 struct graph;
 struct node;
+#define MAX_DEPENDENCIES 32
+struct nodes { /* that what comes next in a stream depends on */
+    uint32_t count;
+    CUgraphNode handles[MAX_DEPENDENCIES];
+};
+void nodes_join(struct nodes *nodes, const struct nodes *others);
 struct capture {
     struct graph *graph;
     struct stream *origin;
@@ -249,6 +255,7 @@ struct stream {
     uint64_t thread, number;
     struct capture *capture;
     bool forked; /* its last work is not joined to the origin yet */
+    struct nodes last; /* while it is captured */
 };
 struct event {
     struct object object;
@@ -257,6 +264,7 @@ struct event {
     uint64_t time;
     uint64_t capture; /* number of the one that it was recorded in last, or 0 */
     uint64_t captured_from;
+    struct nodes last; /* of the stream, then */
 };
 uint64_t thread_number(void);
 CUresult stream_find(CUstream handle, struct context *context, struct stream **stream);
@@ -313,7 +321,9 @@ struct node {
     struct graph *graph;
     CUgraphNodeType type;
     struct recorded recorded;
-    uint64_t event;
+    struct nodes dependencies;
+    void **places; /* of the parameters, for whoever asks */
+    bool disabled; /* in a graph that is run */
 };
 struct graph {
     struct object object;

@@ -79,6 +79,8 @@ CUresult stream_enqueue(struct stream *stream, CUgraphNodeType type, struct node
     }
     REQUIRE(!stream->capture->invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     *node = graph_add(stream->capture->graph, type);
+    (*node)->dependencies = stream->last;
+    stream->last = (struct nodes){1, {HANDLE(*node)}};
     if (stream->capture->origin != stream) stream->forked = true;
     return CUDA_SUCCESS;
 }

@@ -81,6 +81,16 @@ _PROTOTYPES = {
     "cuEventQuery": "P",
     "cuEventSynchronize": "P",
     "cuEventElapsedTime": "PPP",
+    "cuStreamBeginCapture": "Pi",
+    "cuStreamEndCapture": "PP",
+    "cuStreamGetCaptureInfo": "PPPPPP",
+    "cuGraphInstantiateWithFlags": "PPz",
+    "cuGraphKernelNodeGetParams": "PP",
+    "cuGraphExecKernelNodeSetParams": "PPP",
+    "cuGraphNodeSetEnabled": "PPu",
+    "cuGraphLaunch": "PP",
+    "cuGraphExecDestroy": "P",
+    "cuGraphDestroy": "P",
 }
 _TYPES: dict[str, Any] = {"P": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t}
 
@@ -89,6 +99,10 @@ _VERSION = 11030
 _VERSIONS = {
     **dict.fromkeys((name for name in _PROTOTYPES if name.startswith(("cuLibrary", "cuKernel"))), 12000),
     "cuLaunchKernelEx": 11060,
+    "cuGraphInstantiateWithFlags": 11040,
+    "cuGraphKernelNodeGetParams": 12000,
+    "cuGraphExecKernelNodeSetParams": 12000,
+    "cuGraphNodeSetEnabled": 11060,
     "cuOccupancyMaxActiveClusters": 11070,
     "cuKernelGetName": 12030,
     "cuKernelGetParamInfo": 12040,

@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from podium.backend import ForkSafeLock
 
 from podium_nvidia.api import check, driver, uninitialised
-from podium_nvidia.status import CONTEXT_IS_DESTROYED, INVALID_CONTEXT, NOT_INITIALIZED, launch_error
+from podium_nvidia.status import NO_CONTEXT, NOT_INITIALIZED, launch_error
 
 __all__ = ["current", "current_device", "current_primary", "primary", "relaxed", "some"]
 
-_NONE = (INVALID_CONTEXT, CONTEXT_IS_DESTROYED)
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 _lock = ForkSafeLock()
@@ -41,7 +40,7 @@ def current_device() -> int | None:
     """Return the device of the context that is current in this thread; None if there is none. Makes none."""
     device = ctypes.c_int()
     status = uninitialised().cuCtxGetDevice(ctypes.byref(device))
-    if status in (*_NONE, NOT_INITIALIZED):
+    if status in (*NO_CONTEXT, NOT_INITIALIZED):
         return None
     if status:
         raise launch_error(status, "cuCtxGetDevice", 0)

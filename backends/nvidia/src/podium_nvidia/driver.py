@@ -37,7 +37,9 @@ class NvidiaDriver(Driver):
     priority = 100
     launcher_cls = NvidiaLauncher
     languages = frozenset({"cuda", "ptx"})
-    features = frozenset({"cluster", "cooperative", "dependent", "streams", "events", "pinned", "occupancy", *KEYS})
+    features = frozenset(
+        {"cluster", "cooperative", "dependent", "streams", "events", "graphs", "pinned", "occupancy", *KEYS}
+    )
     attribute_keys = KEYS
     dlpack_devices = frozenset({2, 3, 13})  # memory of devices, of the host pinned for them, and managed
     environment: ClassVar = {
@@ -290,3 +292,43 @@ class NvidiaDriver(Driver):
         from podium_nvidia.event import elapsed
 
         return elapsed(start, end, device)
+
+    # ---- graphs ----
+
+    def begin_capture(self, device: int, stream: int) -> None:
+        """Begin to capture a stream, such that nothing outside of it breaks the capture but to wait for the device."""
+        from podium_nvidia.graph import begin_capture
+
+        begin_capture(device, stream)
+
+    def capture_state(self, device: int, stream: int) -> tuple[int, int]:
+        """Return the number of the capture that a stream takes part in, and its last node."""
+        from podium_nvidia.graph import capture_state
+
+        return capture_state(device, stream)
+
+    def end_capture(self, device: int, stream: int) -> int:
+        """End a capture and return its graph."""
+        from podium_nvidia.graph import end_capture
+
+        return end_capture(device, stream)
+
+    def launch_graph(self, graph: int, device: int, stream: int) -> int:
+        """Launch a graph; return the status."""
+        from podium_nvidia.graph import launch_graph
+
+        return launch_graph(graph, device, stream)
+
+    def update_node(
+        self, graph: int, node: int, function: int, config: LaunchConfig, device: int, parameters: Parameters
+    ) -> int:
+        """Change a kernel of a graph; return the status."""
+        from podium_nvidia.graph import update_node
+
+        return update_node(graph, node, config, device, parameters)
+
+    def destroy_graph(self, graph: int, device: int) -> None:
+        """Give a graph back; its launches end."""
+        from podium_nvidia.graph import destroy_graph
+
+        destroy_graph(graph, device)

@@ -19,7 +19,7 @@ from podium_nvidia.device import Attribute, attribute
 from podium_nvidia.image import is_whole
 from podium_nvidia.status import INVALID_VALUE, NOT_FOUND
 
-__all__ = ["load", "load_beside", "mark_captured", "unload", "uses_libraries", "variable"]
+__all__ = ["hold", "let_go", "load", "load_beside", "mark_captured", "unload", "uses_libraries", "variable"]
 
 # CUfunction_attribute
 _MAX_DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 8, 14
@@ -44,7 +44,9 @@ class _Loaded:
     def __init__(self, handle: int, device: int, is_library: bool) -> None:
         self.handle, self.device, self.is_library = handle, device, is_library
         self.functions: list[int] = []
-        self.captured = False  # a graph may launch a kernel of it for as long as the process lives
+        self.captured = False  # a graph of others may launch a kernel of it for as long as the process lives
+        self.graphs = 0  # how many launches of podium's own graphs there are
+        self.dropped = False  # given to `unload` while there were
 
 
 _lock = ForkSafeLock()
@@ -90,12 +92,35 @@ def load_beside(function: Function, code: ObjectCode, name: str, device: int) ->
 
 
 def unload(function: Function) -> None:
-    """Release code, unless a graph may still launch a kernel of it. It does not raise."""
+    """Release code, as soon as no graph can launch a kernel of it. It does not raise."""
     with _lock:
         loaded = _loaded.get(function.module)
-        if loaded is None or loaded.captured:
+        if loaded is None:
             return
-        del _loaded[function.module]
+        loaded.dropped = True
+    _release_unused(loaded)
+
+
+def hold(function: int) -> _Loaded | None:
+    """Keep the code of a kernel for a launch of a graph, until it is given to `let_go`."""
+    with _lock:
+        loaded = _of_function.get(function)
+        if loaded is not None:
+            loaded.graphs += 1
+        return loaded
+
+
+def let_go(loaded: _Loaded) -> None:
+    """Take back what `hold` did. It does not raise."""
+    with _lock:
+        loaded.graphs -= 1
+    _release_unused(loaded)
+
+
+def _release_unused(loaded: _Loaded) -> None:
+    with _lock:
+        if not loaded.dropped or loaded.captured or loaded.graphs or _loaded.pop(loaded.handle, None) is None:
+            return
         for handle in loaded.functions:
             _of_function.pop(handle, None)
     try:
@@ -106,7 +131,7 @@ def unload(function: Function) -> None:
 
 
 def mark_captured(function: int) -> None:
-    """Note that a kernel was launched into a graph, which can be replayed at any time."""
+    """Note that a kernel was launched into a graph of others, which can be replayed at any time."""
     with _lock:
         loaded = _of_function.get(function)
         if loaded is not None:

@@ -12,6 +12,7 @@ from podium_nvidia import context
 from podium_nvidia.api import bindings
 from podium_nvidia.attributes import LaunchAttribute, launch_attributes
 from podium_nvidia.function import mark_captured, uses_libraries
+from podium_nvidia.graph import takes
 
 __all__ = ["launch"]
 
@@ -26,13 +27,13 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
     cuda, are_free = _cuda()
     status, current = cuda.cuCtxGetDevice()
     if not status and are_free and int(current) == device:
-        return _launch(cuda, function, config, stream, parameters)
+        return _launch(cuda, function, config, device, stream, parameters)
     if status and context.current_device() is None:
         (status,) = cuda.cuCtxSetCurrent(cuda.CUcontext(context.primary(device)))
         if status:
             return int(status)
     with context.current(device) if are_free else context.current_primary(device):
-        return _launch(cuda, function, config, stream, parameters)
+        return _launch(cuda, function, config, device, stream, parameters)
 
 
 @cache
@@ -41,7 +42,7 @@ def _cuda() -> tuple[Any, bool]:
     return bindings(), uses_libraries()
 
 
-def _launch(cuda: Any, function: int, config: LaunchConfig, stream: int, parameters: Parameters) -> int:
+def _launch(cuda: Any, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
     if not stream:
         stream = _legacy_stream()
     if config.is_plain:
@@ -51,7 +52,7 @@ def _launch(cuda: Any, function: int, config: LaunchConfig, stream: int, paramet
         (status,) = cuda.cuLaunchKernelEx(_shape(cuda, config, stream), function, parameters.pointer, 0)
     if not status and stream > _LEGACY:  # the legacy stream is never captured
         status, state = cuda.cuStreamIsCapturing(stream)
-        if not status and state:
+        if not status and state and not takes(device, stream, function):
             mark_captured(function)
         return 0
     return int(status)

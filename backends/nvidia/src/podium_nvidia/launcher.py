@@ -19,6 +19,7 @@ _FUNCTIONS = (
     "cuCtxPushCurrent",
     "cuCtxPopCurrent",
     "cuPointerGetAttributes",
+    "cuGraphLaunch",
 )
 
 

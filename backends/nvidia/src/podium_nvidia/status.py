@@ -14,7 +14,11 @@ from podium_nvidia import libcuda
 __all__ = [
     "ALREADY_ENABLED",
     "CAPTURE_IMPLICIT",
+    "CAPTURE_INVALIDATED",
+    "CAPTURE_UNJOINED",
+    "CAPTURE_UNSUPPORTED",
     "CONTEXT_IS_DESTROYED",
+    "ILLEGAL_STATE",
     "INVALID_CLUSTER_SIZE",
     "INVALID_CONTEXT",
     "INVALID_IMAGE",
@@ -26,6 +30,7 @@ __all__ = [
     "NOT_INITIALIZED",
     "NOT_READY",
     "NO_BINARY",
+    "NO_CONTEXT",
     "OUT_OF_MEMORY",
     "STICKY",
     "SUCCESS",
@@ -40,9 +45,11 @@ __all__ = [
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED = 0, 1, 2, 3
 INVALID_IMAGE, INVALID_CONTEXT, NO_BINARY = 200, 201, 209
 INVALID_PTX, JIT_COMPILER_NOT_FOUND, UNSUPPORTED_PTX_VERSION = 218, 221, 222
-INVALID_SOURCE, NOT_FOUND, NOT_READY = 300, 500, 600
+INVALID_SOURCE, ILLEGAL_STATE, NOT_FOUND, NOT_READY = 300, 401, 500, 600
 ALREADY_ENABLED, CONTEXT_IS_DESTROYED = 704, 709
+CAPTURE_UNSUPPORTED, CAPTURE_INVALIDATED, CAPTURE_UNJOINED = 900, 901, 904
 CAPTURE_IMPLICIT, INVALID_CLUSTER_SIZE = 906, 912
+NO_CONTEXT = frozenset({INVALID_CONTEXT, CONTEXT_IS_DESTROYED})  # none that could be used is current
 
 # After one of these the context answers every call with the same status.
 STICKY = frozenset({214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721})
@@ -62,6 +69,8 @@ _ADVICE = {
     803: "the library and the kernel module of the NVIDIA driver have different versions; restart the machine",
     804: "the forward-compatibility package serves data-centre GPUs only; remove it from the library path",
     900: "this is not possible while a stream is captured into a graph",
+    901: "the stream is captured, and something was done before that no graph can hold, such as to wait for it",
+    907: "the event was recorded in a capture, so it is a place in a graph and never comes to pass itself",
     906: "the legacy default stream cannot be used while another stream is captured into a graph",
     912: "the device has no place for a cluster of this size",
 }

@@ -117,6 +117,8 @@ struct podium_call {
  *
  *   podium_driver_pointer(...)      what memory is at an address, by DLPack's type of device and its index; returns 0, or
  *                                   -1 if Driver.pointer_device is to be asked
+ *
+ * and PODIUM_GRAPHS to 1, for replays of its graphs in C: podium_replay.h.
  */
 static int podium_driver_reaches(int32_t device_type);
 static const char *podium_driver_open(void);

@@ -4,7 +4,7 @@
  *
  * The module has two types for launches. `Launcher(owner)` is the low-level one: launcher(grid_x, grid_y, grid_z, stream, function,
  * *args). `Launch(launcher, ...)` is a kernel bound to a grid and a block: launch(*args). Both are vectorcall: a launch
- * makes no Python object of its own. `Shortcut`, `subscript` and `caller` serve all kernels of the process: the
+ * makes no Python object of its own. `Replay(graph)` is a graph. `Shortcut`, `subscript` and `caller` serve all kernels of the process: the
  * module that is there first is asked for them.
  */
 #ifndef PODIUM_MODULE_H
@@ -12,6 +12,7 @@
 
 #include "podium_caller.h"
 #include "podium_launch_type.h"
+#include "podium_replay.h"
 #include "podium_subscript.h"
 
 /* Add a type to the module, which keeps it alive, as every instance does. */
@@ -34,6 +35,9 @@ static int podium_execute(PyObject *module) {
     if (podium_launcher_type == NULL) return -1;
     podium_shortcut_type = podium_add_type(module, "Shortcut", &podium_shortcut_spec);
     if (podium_shortcut_type == NULL) return -1;
+#if PODIUM_GRAPHS
+    if (podium_add_type(module, "Replay", &podium_replay_spec) == NULL) return -1;
+#endif
     return podium_add_type(module, "Launch", &podium_launch_spec) == NULL ? -1 : 0;
 }
 

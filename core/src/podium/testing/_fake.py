@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,6 @@ from typing import Any, ClassVar
 from podium.backend import (
     Buffer,
     Device,
-    Driver,
     Function,
     LaunchConfig,
     Launcher,
@@ -24,6 +22,7 @@ from podium.backend import (
     Target,
 )
 from podium.errors import CompileError, Diagnostic, LoadError, OutOfResourcesError
+from podium.testing._fake_graphs import FakeGraphs, RecordedLaunch
 
 __all__ = ["FAKE_DEVICE_TYPE", "FakeArray", "FakeDriver", "FakeLauncher", "RecordedLaunch"]
 
@@ -33,27 +32,6 @@ FAKE_DEVICE_TYPE = 12
 _MAX_THREADS = 1024
 _MULTIPROCESSORS = 4
 _PINNED = 3  # DLPack's kDLCUDAHost, since there is no such memory of devices under test
-
-
-@dataclass(frozen=True)
-class RecordedLaunch:
-    """One launch that reached the fake driver.
-
-    `device` is where the kernel was loaded, `launched_on` the device that the driver was told. `parameters` has the
-    bytes of each parameter, `attributes` the keys and the values, of 32 bits without sign.
-    """
-
-    kernel: str
-    device: int
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int]
-    shared: int
-    flags: int
-    stream: int
-    parameters: tuple[bytes, ...]
-    attributes: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    launched_on: int | None = None
 
 
 class FakeArray:
@@ -119,14 +97,15 @@ class FakeLauncher(Launcher):
     template = Path(__file__).parent / "fake_launch.c.in"
 
 
-class FakeDriver(Driver):
+class FakeDriver(FakeGraphs):
     """A driver for tests of podium itself and of code that uses it: no device, no compiler, nothing executed.
 
     `launches` has what reached it. Set `next_status` to let the next launch fail with that status, `reason` to make the
     backend inactive, `captured` to pretend that streams are being captured; compiled "code" is the program's text.
     `variables` has the memory of those of each module that is loaded, `streams` and `events` the handles of those that
     there are, `order` what happened to them: ("record", event, stream) and ("wait", event, stream). An event has passed
-    when it is recorded, and each launch takes a nanosecond.
+    when it is recorded, and each launch takes a nanosecond. A launch in a capture is kept in `graphs`, by the handle of
+    the graph and the node, until a replay records it in `launches`.
     """
 
     name = "fake"
@@ -141,6 +120,7 @@ class FakeDriver(Driver):
             "preferred_cluster",
             "streams",
             "events",
+            "graphs",
             "pinned",
             "occupancy",
         }
@@ -151,23 +131,18 @@ class FakeDriver(Driver):
     device_count: ClassVar[int] = 2
 
     def __init__(self) -> None:
-        self.launches: list[RecordedLaunch] = []
+        super().__init__()
         self.loaded: dict[int, tuple[str, int]] = {}
         self.unloaded: list[str] = []
         self.compiled: list[Program] = []
-        self.next_status = 0
         self.sync_status = 0
         self.captured = False
         self.peers = False
         self.version = "1"
         self.variables: dict[int, dict[str, Buffer]] = {}
         self.streams: dict[int, int] = {}  # their priorities
-        self.events: dict[int, int | None] = {}  # their time
-        self.order: list[tuple[str, int, int]] = []
-        self._handles = itertools.count(0x5000, 0x10)
         self._memory: weakref.WeakSet[_Memory] = weakref.WeakSet()
         self._beside: dict[int, list[int]] = {}
-        self._recorders: dict[int, Any] = {}
         self._sizes: dict[int, tuple[int, ...]] = {}
 
     @classmethod
@@ -319,15 +294,6 @@ class FakeDriver(Driver):
     def destroy_event(self, event: int, device: int) -> None:
         del self.events[event]
 
-    def record_event(self, event: int, device: int, stream: int) -> int:
-        self.events[event] = len(self.launches)
-        self.order.append(("record", event, stream))
-        return self._status()
-
-    def wait_event(self, device: int, stream: int, event: int) -> int:
-        self.order.append(("wait", event, stream))
-        return self._status()
-
     def event_done(self, event: int, device: int) -> bool:
         return self.events[event] is not None
 
@@ -351,7 +317,7 @@ class FakeDriver(Driver):
         return f"FAKE_ERROR_{status}", f"the fake driver was told to fail with {status}"
 
     def capturing(self, device: int, stream: int) -> bool:
-        return self.captured
+        return self.captured or stream in self._captures
 
     def can_access(self, device: int, peer: int) -> bool:
         return device == peer or self.peers
@@ -359,16 +325,14 @@ class FakeDriver(Driver):
     def dlpack_stream(self, stream: int) -> int | None:
         return stream
 
-    def _status(self) -> int:
-        status, self.next_status = self.next_status, 0
-        return status
-
     def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
         status = self._status()
         if shape.block[0] * shape.block[1] * shape.block[2] > _MAX_THREADS:
             status = 1  # as on a device: what podium should have refused, the driver does
         if status == 0:
-            self.launches.append(
+            capture = self._captures.get(stream)
+            put = self.launches.append if capture is None else capture.put
+            put(
                 RecordedLaunch(
                     name,
                     device,

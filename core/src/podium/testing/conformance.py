@@ -28,6 +28,7 @@ from podium.testing._conformance.compilation import Compilation
 from podium.testing._conformance.dialect import Dialect
 from podium.testing._conformance.discovery import Detection, Discovery
 from podium.testing._conformance.errors import Errors
+from podium.testing._conformance.graphs import Graphs
 from podium.testing._conformance.grids import Grids
 from podium.testing._conformance.hooks import Hooks
 from podium.testing._conformance.kernels import Kernels
@@ -60,6 +61,7 @@ class DriverConformance(
     Grids,
     Streams,
     Timeline,
+    Graphs,
     Scratch,
     Hooks,
     Cache,

@@ -16,6 +16,7 @@ enum podium_nvidia_status {
     PODIUM_NVIDIA_INVALID_CONTEXT = 201,
     PODIUM_NVIDIA_CONTEXT_IS_DESTROYED = 709,
     PODIUM_NVIDIA_NOT_SUPPORTED = 801,
+    PODIUM_NVIDIA_STREAM_CAPTURE_UNSUPPORTED = 900,
     PODIUM_NVIDIA_UNKNOWN = 999
 };
 
@@ -71,8 +72,9 @@ static struct podium_nvidia_driver {
     int (*push_current)(void *context);
     int (*pop_current)(void **context);
     int (*pointer_attributes)(unsigned int count, const int *attributes, void **values, uint64_t address);
+    int (*launch_graph)(void *graph, void *stream);
 } podium_nvidia;
-#define PODIUM_NVIDIA_FUNCTIONS 10
+#define PODIUM_NVIDIA_FUNCTIONS 11
 PODIUM_NVIDIA_ASSERT(driver_size, sizeof podium_nvidia == PODIUM_NVIDIA_FUNCTIONS * sizeof(void *));
 
 static int podium_nvidia_uses_libraries; /* kernels belong to no context */
@@ -271,6 +273,18 @@ static int podium_driver_launch(const struct podium_shape *shape, int device, ui
     }
     status = podium_nvidia_launch_elsewhere(shape, device, asked, queue, kernel, parameters, &capturing);
     return capturing && status == PODIUM_NVIDIA_SUCCESS ? podium_nvidia_captured(function) : status;
+}
+
+/* Launch a graph if a context of its device is current; else Python sees to that. In a stream that is captured the driver
+ * would refuse it, and end the capture. */
+static int podium_driver_launch_graph(uint64_t graph, int device, uint64_t stream) {
+    int current = 0, capturing = 0, status = podium_nvidia.get_device(&current);
+    void *queue = (void *)(uintptr_t)stream;
+    if (status == PODIUM_NVIDIA_SUCCESS && stream != 0) status = podium_nvidia.is_capturing(queue, &capturing);
+    if (status != PODIUM_NVIDIA_SUCCESS) return status;
+    if (current != device) return PODIUM_NVIDIA_INVALID_CONTEXT;
+    if (capturing) return PODIUM_NVIDIA_STREAM_CAPTURE_UNSUPPORTED;
+    return podium_nvidia.launch_graph((void *)(uintptr_t)graph, queue);
 }
 
 #endif
