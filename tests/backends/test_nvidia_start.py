@@ -141,6 +141,15 @@ def test_an_empty_cache_has_cuda_python_imported_while_the_driver_starts(runs: d
         assert {"cuda.bindings.driver", "cuda.pathfinder"} & modules(runs[which], "device") == set()
 
 
+def test_where_cuda_is_initialised_already_nothing_is_imported_early(tmp_path: Path) -> None:
+    """A library such as torch has done it: then there is no idle time, and two threads would only be slower."""
+    program = "import ctypes, os; ctypes.CDLL(os.environ['PODIUM_NVIDIA_LIBCUDA']).cuInit(0)\n" + PROGRAM % 2
+    variables = environment(PODIUM_CACHE_DIR=str(tmp_path), PODIUM_BACKEND="nvidia")
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["device"][1] == []
+
+
 def test_an_edited_kernel_is_launched_by_the_launcher_that_is_there(runs: dict[str, Seen]) -> None:
     """A new source with a signature that the cache has needs the compiler, and no launch from Python."""
     assert "podium_nvidia.nvrtc" in modules(runs["edited"], "launch")

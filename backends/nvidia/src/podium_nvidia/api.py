@@ -16,7 +16,7 @@ from podium.backend import ForkSafeLock
 from podium.errors import BackendError, ForkedProcessError
 
 from podium_nvidia import libcuda
-from podium_nvidia.status import SUCCESS, describe, driver_version
+from podium_nvidia.status import NOT_INITIALIZED, SUCCESS, describe, driver_version
 
 __all__ = ["Functions", "address", "bindings", "check", "driver", "has", "uninitialised"]
 
@@ -232,9 +232,11 @@ def _initialise() -> None:
             return
         if _process is not None:
             raise ForkedProcessError("nvidia", _process)
-        from podium.backend import import_early
+        # Where another library has initialised it there is no time to make use of, and the thread would be in the way.
+        if _functions.cuCtxGetDevice(ctypes.byref(ctypes.c_int())) == NOT_INITIALIZED:
+            from podium.backend import import_early
 
-        import_early(*_OF_FIRST_LAUNCH)
+            import_early(*_OF_FIRST_LAUNCH)
         status = _functions.cuInit(0)
         if status:
             name, text = describe(status)
