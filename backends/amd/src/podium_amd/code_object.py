@@ -110,8 +110,8 @@ def _kernel(described: dict[str, Any]) -> CodeObjectKernel:
         max_threads=int(described[".max_flat_workgroup_size"]),
         shared=int(described[".group_segment_fixed_size"]),
         local=int(described[".private_segment_fixed_size"]),
-        vector_registers=int(described[".vgpr_count"]),
+        vector_registers=int(described.get(".vgpr_count") or 0),
         accumulation_registers=int(described.get(".agpr_count") or 0),
-        scalar_registers=int(described[".sgpr_count"]),
+        scalar_registers=int(described.get(".sgpr_count") or 0),
         spilled_registers=int(described.get(".vgpr_spill_count") or 0),
     )
