@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from podium import _state
 from podium._extension import Extension
 from podium._launcher_source import signature_source
 from podium._status import status_error
@@ -19,6 +20,7 @@ __all__ = ["driver_loop"]
 _SOURCE = Path(__file__).parent / "driver_loop.c"
 _Loop = ctypes.PYFUNCTYPE(
     ctypes.c_int,
+    ctypes.c_uint64,
     ctypes.c_uint64,
     ctypes.c_uint32,
     ctypes.c_int,
@@ -47,7 +49,7 @@ def driver_loop(
     files, folders = (template, _SOURCE), (template.parent, template.parent / "include")
     module = Extension("loop", "podium_driver_loop", source, files=files, folders=folders, common=common).build()
     loop = _Loop(module.address)
-    function = kernel.load(device)
+    state, function = _state.address(), kernel.load(device)
     held = (ctypes.c_uint64 * max(1, len(values)))(*values)
     base = ctypes.addressof(held)
     addresses = (ctypes.c_void_p * max(1, len(values)))(*(base + 8 * index for index in range(len(values))))
@@ -55,7 +57,7 @@ def driver_loop(
     kept = module, held, kernel  # the function lives as long as what it points to
 
     def way() -> float:
-        status = loop(function, block, device, stream, addresses, launches, ctypes.byref(seconds))
+        status = loop(state, function, block, device, stream, addresses, launches, ctypes.byref(seconds))
         if status:
             driver = kept[-1].binding().driver
             raise status_error(driver, status, kernel.name, device, (1, 1, 1), (block, 1, 1), stream)
