@@ -54,7 +54,7 @@ def test_on_a_driver_without_a_device(fake: FakeDriver, capsys: pytest.CaptureFi
     check_object(found, ["Launches", "Arguments", "Copies", "Start"])
     assert found["about"]["backend"] == "fake"
     ways = [launches.DRIVER_CALL, launches.BOUND, launches.SUBSCRIPT, launches.STREAM, launches.ADDRESSES]
-    assert list(found["results"]["Launches"]) == [*ways, launches.LOW, launches.INTERPRETED]
+    assert list(found["results"]["Launches"]) == [*ways, launches.LOW, launches.GRAPH, launches.INTERPRETED]
     assert "2 arrays, driver call" in found["results"]["Arguments"]
     assert found["results"]["Copies"]["4 KiB, to the device"]["bytes"] == 4096
     assert "fake" in found["results"]["Start"]["processes"]["reason"]

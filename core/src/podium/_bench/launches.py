@@ -11,6 +11,7 @@ from podium._bench.driver_loop import driver_loop
 from podium._bench.level import pinned_level
 from podium._bench.turns import Effort, take_turns
 from podium._bench.ways import bound, repeated, streamed, subscripted
+from podium._graph import capture
 from podium._memory import asarray
 from podium._module import kernel as declare
 from podium._synchronize import synchronize
@@ -41,6 +42,9 @@ BOUND, SUBSCRIPT, LOW = "bound launch", "kernel[grid, block](...)", "kernel.run(
 STREAM, ADDRESSES, NUMPY = "bound, stream=", "bound, addresses", "bound, numpy's arrays"
 INTERPRETED = "bound, interpreted level"
 
+GRAPH_LAUNCHES, REPLAYS = 20, 2
+GRAPH = f"in a graph of {GRAPH_LAUNCHES}"
+
 
 def measure_launches(report: Report, driver: Driver, effort: Effort, progress: Progress) -> None:
     """Measure launches of one block with three arrays and an int. What cannot be measured has a row with why."""
@@ -55,7 +59,7 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
     kernel, slow = declare(ADD), declare(ADD)
     reason = make_ready(kernel, "generated")
     if reason is not None:
-        missing = dict.fromkeys((DRIVER_CALL, BOUND, SUBSCRIPT, STREAM, ADDRESSES, LOW), reason)
+        missing = dict.fromkeys((DRIVER_CALL, BOUND, SUBSCRIPT, STREAM, ADDRESSES, LOW, GRAPH), reason)
     else:
         ways[DRIVER_CALL] = driver_loop(kernel, BLOCK, device, stream, addresses, LAUNCHES)
         launch = kernel[1, BLOCK]
@@ -70,12 +74,16 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
             else:
                 ways[NUMPY] = bound(launch, LAUNCHES, *theirs, n)
         ways[LOW] = repeated(kernel.run, LAUNCHES, 1, 1, 1, stream, kernel.function, *arrays)
+        with capture() as graph:
+            for _ in range(GRAPH_LAUNCHES):
+                launch(*arrays)
+        ways[GRAPH] = repeated(graph.replay, REPLAYS)
     reason = make_ready(slow, "interpreted")
     if reason is not None:
         missing[INTERPRETED] = reason
     else:
         ways[INTERPRETED] = bound(slow[1, BLOCK], LAUNCHES, *arrays)
-    loops = dict.fromkeys(ways, LAUNCHES)
+    loops = {name: GRAPH_LAUNCHES * REPLAYS if name == GRAPH else LAUNCHES for name in ways}
     settle = partial(synchronize, device, driver=driver)
     times = take_turns(ways, effort, loops, settle, progress.advance, clocked=(DRIVER_CALL,))
     reference = (DRIVER_CALL, "call") if DRIVER_CALL in times else None
