@@ -50,6 +50,9 @@ _NEWEST = {
     "test_nvidia_sanitizers",
 }
 _OLDEST = {
+    "test_amd_compile",
+    "test_amd_conformance",
+    "test_amd_examples",
     "test_amd_recording_library",
     "test_amd_runtime",
     "test_conformance_catches",

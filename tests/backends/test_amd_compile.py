@@ -10,21 +10,17 @@ from pathlib import Path
 import pytest
 
 from podium.backend import Entry, ObjectCode, Options, Program, Signature, Target, Variable
-from podium.errors import CompileError, LoadError, ToolchainError
+from podium.errors import CompileError, LoadError
 
 pytest.importorskip("podium_amd", reason="podium-amd is not installed")
-pytest.importorskip("rocm.bindings.hiprtc", reason="hip-python is not installed")
 
-from podium_amd import object_code, toolchain
+from amd_hiprtc import PATH
+
+from podium_amd import object_code
 from podium_amd.arch import Arch
 from podium_amd.code_object import CodeObject
 from podium_amd.compiler import compile_program
 from podium_amd.parameters import mismatch
-
-try:
-    _PATH = toolchain.hiprtc_path()
-except ToolchainError as error:
-    pytest.skip(f"hipRTC is not installed: {error}", allow_module_level=True)
 
 WAVE64, WAVE32 = Target("amd", "gfx90a", 64), Target("amd", "gfx1030", 32)
 _TYPES = "*fp32,i1,fp64,i8,{fp64,[3xi32]},u16,*ki64,fp16"
@@ -197,6 +193,6 @@ with open("/proc/self/maps") as lines:
     print(any("comgr" in line for line in lines), "rocm.bindings.hiprtc" in sys.modules, sys.argv[1] in name)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, _PATH], capture_output=True, text=True, env=dict(os.environ), timeout=60
+        [sys.executable, "-c", program, PATH], capture_output=True, text=True, env=dict(os.environ), timeout=60
     )
     assert done.stdout.strip() == "False False True", done.stderr
