@@ -45,7 +45,6 @@ _NEWEST = {
     "test_cpu_zig",
     "test_docs",
     "test_example_kernels",
-    "test_examples",
     "test_instructions",
     "test_nvidia_sanitizers",
 }
@@ -59,6 +58,7 @@ _OLDEST = {
     "test_cpu_compile",
     "test_cpu_debugger",
     "test_cpu_wild",
+    "test_examples",
     "test_nvidia_compile",
     "test_nvidia_examples",
     "test_nvidia_headers",
