@@ -13,15 +13,20 @@ import podium
 
 
 def test_a_full_queue_lets_other_threads_run(recording: Recording, level: str) -> None:
-    """A launch that waits in the driver holds no interpreter lock: the thread that lets it go on can run."""
+    """A launch or a replay that waits in the driver holds no interpreter lock: the thread that lets it go on can run."""
     module = kernels()
     arrays = [podium.empty(64, "fp32", device=device) for device in (0, 1)]
     stream = podium.Stream(device=1)
+    module["saxpy"].load()
+    with podium.capture() as graph:
+        module["saxpy"][2, 32](arrays[0], arrays[0], 2.0, 64)
     launches: list[Callable[[], object]] = [
         lambda: module["saxpy"][2, 32](arrays[0], arrays[0], 2.0, 64),
         lambda: module["saxpy"][2, 32](arrays[1], arrays[1], 2.0, 64),
         lambda: module["saxpy"][2, 32](arrays[1], arrays[1], 2.0, 64, stream=stream),
         lambda: module["nothing"][podium.LaunchConfig(4, 32, cluster=2, cooperative=True)](),
+        graph.replay,
+        graph,
     ]
     problems: list[BaseException] = []
 

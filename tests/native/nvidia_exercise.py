@@ -117,11 +117,37 @@ def captures(module: podium.Module) -> None:
     driver.cuGraphDestroy(graph)
 
 
+def graphs(module: podium.Module) -> None:
+    """Capture graphs of podium's own, replay them in every stream, change them, and let the driver refuse."""
+    kernel, x = module["saxpy"], podium.empty(64, "fp32")
+    attempt(kernel[2, 32], x, x, 2.0, 64)
+    with podium.capture() as graph:
+        for number in range(4):
+            kernel[2, 32](x, x, 2.0, number)
+    for _ in range(3):
+        attempt(graph.replay)
+        attempt(graph)
+        for handle in (None, 0, 1, 2, podium.Stream(), graph.stream.handle, 2**63, -1, "x"):
+            attempt(graph.replay, stream=handle)
+            attempt(graph.replay, handle)
+        for wrong in ({"n": "1"}, {"m": 1}, {"grid": -1}, {"grid": 0}, {"block": 2048}, {"n": 3}, {"grid": 8}):
+            attempt(graph.launches[0].update, **wrong)
+        for name in ("cuGraphLaunch", "cuGraphExecKernelNodeSetParams", "cuCtxGetDevice", "cuStreamIsCapturing"):
+            for status in (1, 201, 709, 999):
+                recording.fail(name, status)
+                attempt(graph.replay, stream=graph.stream)
+                attempt(graph.launches[1].update, n=status)
+                recording.fail(name, 0, 0)
+    thread = threading.Thread(target=attempt, args=(graph.replay,))
+    thread.start()
+    thread.join()
+
+
 def main() -> None:
     """Do all of it as often as the command line says."""
     module = kernels()
     for _ in range(int(sys.argv[1])):
-        for part in (arguments, places, shapes, refusals, captures):
+        for part in (arguments, places, shapes, refusals, captures, graphs):
             part(module)
         gc.collect()
     sys.stdout.write(f"{launches} launches, {failures} failures\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import sys
@@ -201,6 +202,42 @@ def test_bound_launches_with_and_without_hooks(driver: FakeDriver, level: str) -
     gc.collect()
     assert events[0]() is None
     unchanged(objects, work, SOME)
+
+
+def test_replays_and_updates(level: str) -> None:
+    """LIF-04: a replay keeps nothing, an update lets go of what it replaces, and a graph of all that it has."""
+    driver = FakeDriver()
+    kernel, array, own = podium.kernel("__global__ void k(float* x, int n) {}"), FakeArray(64), FakeArray(128)
+    number, stream = 2**40 // 2**12, podium.Stream(driver=driver)
+    with podium.use(driver):
+        kernel.load()
+        with podium.capture() as graph:
+            kernel[1, 1](array, number)
+        graph.replay()
+        graph.replay()
+        (launch,) = graph.launches
+
+        def work() -> None:
+            driver.launches.clear()
+            graph.replay()
+            graph()
+            graph.replay(stream=stream)
+            with contextlib.suppress(TypeError):
+                graph.replay(stream="x")
+            launch.update(own, number)
+            launch.update(x=array)
+
+        def capture() -> None:
+            driver.launches.clear()
+            with podium.capture() as made:
+                kernel[1, 1](own, number)
+            made.replay()
+            made.replay()
+
+        objects = [kernel, array, own, number, stream, graph, graph.replay, launch, None, driver]
+        unchanged(objects, work, SOME // 4)
+        unchanged(objects, capture, SOME // 20)
+        assert len(driver.graphs) == 1
 
 
 def test_statuses_scratch_and_grids_that_fail(driver: FakeDriver, level: str) -> None:

@@ -293,6 +293,7 @@ CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
+    CHECK(launch_wait_for_room());
     ENTER(cuGraphLaunch);
     struct graph_exec *exec;
     struct stream *stream;

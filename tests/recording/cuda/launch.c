@@ -21,7 +21,7 @@ static bool queue_wait(const bool *end, const int *begin) {
     return true;
 }
 
-static CUresult wait_for_room(void) {
+CUresult launch_wait_for_room(void) {
     pthread_mutex_lock(&queue_lock);
     queue_waiting++;
     if (queue_full) pthread_cond_broadcast(&queue_changed);
@@ -202,14 +202,14 @@ static CUresult launch(int entry, CUfunction handle, const CUlaunchConfig *confi
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,
                         void **extra) {
-    CHECK(wait_for_room());
+    CHECK(launch_wait_for_room());
     ENTER(cuLaunchKernel);
     CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0};
     return launch(ENTRY_cuLaunchKernel, function, &config, false, parameters, extra);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
-    CHECK(wait_for_room());
+    CHECK(launch_wait_for_room());
     ENTER(cuLaunchKernelEx);
     REQUIRE(config, CUDA_ERROR_INVALID_VALUE);
     return launch(ENTRY_cuLaunchKernelEx, function, config, false, parameters, extra);
@@ -218,7 +218,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                    CUstream stream, void **parameters) {
-    CHECK(wait_for_room());
+    CHECK(launch_wait_for_room());
     ENTER(cuLaunchCooperativeKernel);
     CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0};
     return launch(ENTRY_cuLaunchCooperativeKernel, function, &config, true, parameters, NULL);

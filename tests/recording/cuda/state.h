@@ -303,6 +303,7 @@ struct recorded {
 };
 CUresult launch_prepare(int entry, CUfunction function, const CUlaunchConfig *config, bool cooperative, void **parameters,
                         void **extra, struct context *context, struct stream *stream, struct recorded *recorded);
+CUresult launch_wait_for_room(void); /* in the queue, outside of the library's lock */
 /* Makes a record ready for the parameters of a kernel. */
 void record_begin(struct recorded *recorded, const struct kernel_info *info);
 void record_copy(struct recorded *destination, const struct recorded *source);

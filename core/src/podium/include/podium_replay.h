@@ -2,7 +2,8 @@
  *
  * It is there if the backend's file defines PODIUM_GRAPHS to 1 before it includes podium_launch.h, and
  *
- *   podium_driver_launch_graph(...)   launches a graph in the current context; returns the driver's status
+ *   podium_driver_launch_graph(...)   launches a graph in the current context, without the interpreter lock
+ *                                     (podium_lock.h); returns the driver's status
  *
  * A replay that fails is made again in Python, which also does what has to be done before, and says what is wrong.
  */

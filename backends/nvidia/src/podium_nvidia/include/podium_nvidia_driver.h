@@ -284,7 +284,10 @@ static int podium_driver_launch_graph(uint64_t graph, int device, uint64_t strea
     if (status != PODIUM_NVIDIA_SUCCESS) return status;
     if (current != device) return PODIUM_NVIDIA_INVALID_CONTEXT;
     if (capturing) return PODIUM_NVIDIA_STREAM_CAPTURE_UNSUPPORTED;
-    return podium_nvidia.launch_graph((void *)(uintptr_t)graph, queue);
+    PyThreadState *thread = podium_leave();
+    status = podium_nvidia.launch_graph((void *)(uintptr_t)graph, queue);
+    podium_return(thread);
+    return status;
 }
 
 #endif
