@@ -384,6 +384,23 @@ def test_what_a_driver_refuses(level: str) -> None:
         assert numbers(fake) == [1] and graph.launches[0].arguments == (1,)
 
 
+def test_a_replay_into_the_capture_of_others(level: str) -> None:
+    """A driver's graph is no part of another one: the error says so, at both levels, and nothing is launched."""
+    fake = FakeDriver()
+    with podium.use(fake):
+        made = kernel("other")
+        with podium.capture() as graph:
+            made[1, 1](1)
+        for _ in range(2):
+            graph.replay()
+        fake.launches.clear()
+        fake.captured = True
+        for replay in (graph.replay, graph):
+            with pytest.raises(CaptureError, match="captured by somebody else") as caught:
+                replay()
+            assert caught.value.status == 900 and fake.launches == []
+
+
 def test_nothing_is_loaded_in_a_drivers_capture() -> None:
     """SCR-08: a kernel that is not loaded is an error that says to load it before."""
     fake = FakeDriver()

@@ -49,14 +49,8 @@ class ExecutableGraph:
             handle = table.stream(device_type, index, Answer())
         if handle is None:
             handle = driver.current_stream(self.device)
-        if driver.capturing(self.device, handle):
-            raise CaptureError(
-                f"replay: stream {handle:#x} is being captured by somebody else, and a graph cannot be a part of "
-                f"another one. Capture its launches there",
-                backend=driver.name,
-            )
         self._replay(handle)
-        if _debug.enabled():
+        if _debug.enabled() and not driver.capturing(self.device, handle):  # waiting would destroy the capture
             self._check_status(driver.synchronize(self.device, handle), handle)
 
     def check(self, what: str) -> None:
@@ -117,7 +111,16 @@ class DriverGraph(ExecutableGraph):
 
     def _replay(self, stream: int) -> None:
         _state.record(self._id, (0, 0, 0), (0, 0, 0), self.device, stream)
-        self._check_status(self.driver.launch_graph(self.handle, self.device, stream), stream)
+        status = self.driver.launch_graph(self.handle, self.device, stream)
+        if status and self.driver.capturing(self.device, stream):
+            raise CaptureError(
+                f"replay: stream {stream:#x} is being captured by somebody else, and a graph cannot be a part of "
+                f"another one. Capture its launches there",
+                backend=self.driver.name,
+                status=status,
+                status_name=self.driver.describe_status(status)[0],
+            )
+        self._check_status(status, stream)
 
 
 class NotedGraph(ExecutableGraph):

@@ -374,7 +374,7 @@ class Driver(ABC):
         raise UnsupportedError(self.name, "graphs")
 
     def launch_graph(self, graph: int, device: int, stream: int) -> int:
-        """Launch all that a graph has, in the order of a stream ("graphs"); return the status."""
+        """Launch all that a graph has, in a stream; return the status, and no more if that is captured ("graphs")."""
         raise UnsupportedError(self.name, "graphs")
 
     def update_node(

@@ -129,9 +129,19 @@ def end_capture(device: int, stream: int) -> int:
 
 
 def launch_graph(graph: int, device: int, stream: int) -> int:
-    """Launch a graph; return the status."""
-    with context.current(device):
-        status: int = driver().cuGraphLaunch(graph, stream)
+    """Launch a graph; return the status. In a stream that is captured the driver would refuse it and end the capture."""
+    if context.current_device() == device:
+        return _launch_graph(graph, stream)
+    with context.current_primary(device):
+        return _launch_graph(graph, stream)
+
+
+def _launch_graph(graph: int, stream: int) -> int:
+    functions, state, status = driver(), ctypes.c_int(), 0
+    if stream:
+        status = functions.cuStreamIsCapturing(stream, ctypes.byref(state))
+    if not status:
+        status = CAPTURE_UNSUPPORTED if state.value else functions.cuGraphLaunch(graph, stream)
     return status
 
 

@@ -34,7 +34,7 @@ class RecordedLaunch:
     launched_on: int | None = None
 
 
-_UNJOINED = 904
+_UNSUPPORTED, _UNJOINED = 900, 904
 _Player = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_uint64)
 
 
@@ -103,7 +103,7 @@ class FakeGraphs(Driver):
             raise CaptureError(f"The capture failed: {text}", backend=self.name, status=status, status_name=name)
 
         def replay(stream: int) -> int:
-            status = self._status()
+            status = _UNSUPPORTED if self.capturing(device, stream) else self._status()
             if not status:
                 launches = [replace(launch, stream=stream) for launch in capture.nodes.values() if launch is not None]
                 self.launches += launches
