@@ -129,7 +129,7 @@ def end_capture(device: int, stream: int) -> int:
 
 
 def launch_graph(graph: int, device: int, stream: int) -> int:
-    """Launch a graph; return the status. In a stream that is captured the driver would refuse it and end the capture."""
+    """Launch a graph; return the status. In a stream that is captured the driver would refuse, and end the capture."""
     if context.current_device() == device:
         return _launch_graph(graph, stream)
     with context.current_primary(device):
