@@ -25,6 +25,11 @@ import os, sys, threading
 import gate
 from podium._cache import cache_key, default_cache
 from podium.backend import import_early
+
+def wait():
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join()
 """
 
 
@@ -45,34 +50,36 @@ def run(folder: Path, program: str) -> list[str]:
 def test_what_is_sure_to_be_needed_is_imported_in_another_thread(tmp_path: Path) -> None:
     """Where no kernel was ever compiled, the import goes on while its caller does something else."""
     program = """
-import_early("slow_vendor")
+import_early([], ["slow_vendor"])
 print("import_early returned")
 gate.opened.set()
+wait()
 import slow_vendor
 print(slow_vendor.thread)
 """
     assert run(tmp_path, program) == ["import_early returned", "podium-background"]
 
 
-def test_a_process_that_may_find_its_kernels_imports_nothing_early(tmp_path: Path) -> None:
-    """With a compiled kernel in the cache, no thread is started, whatever else there is or is not."""
+def test_a_process_that_may_find_its_kernels_imports_nothing_of_a_compiler(tmp_path: Path) -> None:
+    """With a compiled kernel in the cache, only what every launch needs is imported early, of podium as of a backend."""
     program = """
 default_cache().put(cache_key("declaration", "x"), b"x")
 default_cache().put(cache_key("kernel", "x"), b"x")
-import_early("slow_vendor")
-print(threading.active_count(), "slow_vendor" in sys.modules)
+import_early(["colorsys"], ["slow_vendor"])
+wait()
+print(*(name in sys.modules for name in ("colorsys", "podium._binding", "slow_vendor", "podium._source._parse")))
+import_early(["colorsys"], ["slow_vendor"])
+print(threading.active_count())
 """
-    assert run(tmp_path, program) == ["1 False"]
+    assert run(tmp_path, program) == ["True True False False", "1"]
 
 
 def test_what_cannot_be_imported_early_is_said_by_who_needs_it(tmp_path: Path) -> None:
     """A module that is missing or broken is no error of the early import, which goes on with the next one."""
     program = """
 gate.opened.set()
-import_early("missing_vendor", "broken_vendor", "slow_vendor")
-for thread in threading.enumerate():
-    if thread is not threading.current_thread():
-        thread.join()
+import_early(["missing_vendor"], ["broken_vendor", "slow_vendor"])
+wait()
 print("slow_vendor" in sys.modules)
 try:
     import broken_vendor
@@ -94,7 +101,7 @@ except ImportError:
     create = lambda: _interpreters.create(isolated=False)
 inside = create()
 _interpreters.run_string(inside, "from podium.backend import import_early; import sys, threading; "
-    "import_early('slow_vendor'); print(threading.active_count(), 'slow_vendor' in sys.modules, flush=True)")
+    "import_early([], ['slow_vendor']); print(threading.active_count(), 'slow_vendor' in sys.modules, flush=True)")
 _interpreters.destroy(inside)
 """
     assert run(tmp_path, program) == ["1 False"]
@@ -104,7 +111,7 @@ _interpreters.destroy(inside)
 def test_a_fork_waits_for_an_early_import(tmp_path: Path) -> None:
     """A child has the module whole; half an import, by a thread that it does not have, would never end."""
     program = """
-import_early("slow_vendor")
+import_early([], ["slow_vendor"])
 os.register_at_fork(before=gate.opened.set)  # of such functions the last one is called first
 child = os.fork()
 if not child:

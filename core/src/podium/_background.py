@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -20,17 +20,10 @@ T = TypeVar("T")
 
 _FORK_PATIENCE = 10.0  # seconds
 
-# What the first launch of all needs of podium itself: reading the source, and launching. By their names, since they
-# stand above this module.
-_OF_FIRST_LAUNCH = (
-    "tree_sitter",
-    "tree_sitter_cuda",
-    "podium._source._parse",
-    "podium._module",
-    "podium._binding",
-    "podium._packing",
-    "podium._generated",
-)
+# What launches need of podium itself, and what the compilation of a kernel does. By their names, since they stand above
+# this module.
+_OF_LAUNCHES = ("podium._module", "podium._binding", "podium._compile", "podium._packing", "podium._generated")
+_OF_COMPILING = ("tree_sitter", "tree_sitter_cuda", "podium._source._parse")
 
 _running: set[threading.Thread] = set()
 
@@ -65,17 +58,22 @@ class BackgroundCall(Generic[T]):
             _running.discard(self._thread)
 
 
-def import_early(*modules: str) -> None:
-    """Begin to import modules in a thread if they are sure to be needed, and return at once.
+def import_early(launching: Iterable[str], compiling: Iterable[str]) -> None:
+    """Begin to import modules in a thread that are sure to be needed soon, and return at once.
 
-    They are if no kernel has ever been compiled with this cache: the first one will need the compiler, and will be
-    launched from Python. What it needs of podium itself is imported as well. For drivers whose initialisation takes
-    long and leaves Python idle. What goes wrong is not said here: whoever imports the module in earnest is told.
+    For drivers whose initialisation takes long and leaves Python idle. `launching` is what any launch needs of the
+    backend. `compiling` is what a kernel needs that is compiled, and then launched from Python; it is imported if no
+    kernel has ever been compiled with this cache. What launches and compilations need of podium is added.
+
+    What goes wrong is not said here: whoever imports the module in earnest is told.
     """
     from podium._cache import default_cache
 
-    missing = [each for each in (*modules, *_OF_FIRST_LAUNCH) if each not in sys.modules]
-    if missing and is_main_interpreter() and not default_cache().has("kernel"):
+    wanted = [*launching, *_OF_LAUNCHES]
+    if not default_cache().has("kernel"):
+        wanted += (*compiling, *_OF_COMPILING)
+    missing = [each for each in wanted if each not in sys.modules]
+    if missing and is_main_interpreter():
         BackgroundCall(lambda: _import(missing))
 
 

@@ -112,14 +112,8 @@ _VERSIONS = {
 }
 _LEGACY_STREAM = 1  # CU_GET_PROC_ADDRESS_LEGACY_STREAM: stream 0 is the legacy one
 
-# What compiles a kernel, and launches it while it has no generated launcher.
-_OF_FIRST_LAUNCH = (
-    "cuda.bindings.driver",
-    "cuda.bindings.nvrtc",
-    "podium_nvidia.compiler",
-    "podium_nvidia.function",
-    "podium_nvidia.launch",
-)
+_OF_LAUNCHES = ("podium_nvidia.function", "podium_nvidia.toolchain")
+_OF_COMPILING = ("cuda.bindings.driver", "cuda.bindings.nvrtc", "podium_nvidia.compiler", "podium_nvidia.launch")
 
 _lock = ForkSafeLock()
 _process: int | None = None
@@ -236,7 +230,7 @@ def _initialise() -> None:
         if _functions.cuCtxGetDevice(ctypes.byref(ctypes.c_int())) == NOT_INITIALIZED:
             from podium.backend import import_early
 
-            import_early(*_OF_FIRST_LAUNCH)
+            import_early(_OF_LAUNCHES, _OF_COMPILING)
         status = _functions.cuInit(0)
         if status:
             name, text = describe(status)
