@@ -45,7 +45,15 @@ tensor_fields = Struct("=Qiii4x8xQQ").unpack_from
 """Of a `Tensor`: data, device type, device, axes, strides and offset, in the time of one by its name."""
 
 _MOST_PLACES = 1024
-first_strides: dict[int, ctypes.c_int64] = {}
+
+
+class _Strides(dict[int, ctypes.c_int64]):
+    def __missing__(self, address: int) -> ctypes.c_int64:
+        return _NO_STRIDE
+
+
+_NO_STRIDE = ctypes.c_int64(0)
+first_strides = _Strides()
 """The first stride of arrays with one axis, by address; what is there is read only while its array lives."""
 
 # Without types of arguments: to convert them takes as long as the calls, so they are what C takes already.

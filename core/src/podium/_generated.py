@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -27,14 +28,16 @@ if TYPE_CHECKING:
 __all__ = ["Build", "call_in_c", "request", "start"]
 
 _MODULE_NAME = "podium_launcher"
+
+Prepare = Callable[[ModuleType], None]
 _SOURCE_WRITER = Path(__file__).with_name("_launcher_source.py")
 
 
 class Build:
     """The module of one signature shape, now or later."""
 
-    def __init__(self, template: Path, signature: Signature, scratch: int) -> None:
-        self.template, self.signature, self.scratch = template, signature, scratch
+    def __init__(self, template: Path, signature: Signature, scratch: int, prepare: Prepare) -> None:
+        self.template, self.signature, self.scratch, self._prepare = template, signature, scratch, prepare
         self.module: ModuleType | None = None
         self.failure: PodiumError | None = None
         self.started = False  # whether the thread that builds has it, or has had it
@@ -51,7 +54,9 @@ class Build:
         with _building:
             if not self.done:
                 try:
-                    self.module = self._extension().build()
+                    module = self._extension().build()
+                    self._prepare(module)
+                    self.module = module
                 except PodiumError as error:
                     self.failure = error
 
@@ -60,8 +65,10 @@ class Build:
         building = _building
         if building.acquire(blocking=False):
             try:
-                if not self.done:
-                    self.module = self._extension().recall()
+                module = None if self.done else self._extension().recall()
+                if module is not None:
+                    self._prepare(module)
+                    self.module = module
             except PodiumError:
                 pass  # the build will say it
             finally:
@@ -110,13 +117,16 @@ _queue: queue.SimpleQueue[Build] | None = None
 _worker: threading.Thread | None = None
 
 
-def request(template: Path, signature: Signature, scratch: int) -> Build:
-    """Return the build for a signature's shape, making one that has not begun if there is none."""
+def request(template: Path, signature: Signature, scratch: int, prepare: Prepare) -> Build:
+    """Return the build for a signature's shape, making one that has not begun if there is none.
+
+    `prepare` is called with the module before anybody has it: what takes its time should not be done in a launch.
+    """
     key = (template, signature.shape, scratch)
     with _lock:
         build = _builds.get(key)
         if build is None or build.failure is not None:
-            build = _builds[key] = Build(template, signature, scratch)
+            build = _builds[key] = Build(template, signature, scratch, prepare)
     return build
 
 

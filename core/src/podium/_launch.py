@@ -33,6 +33,7 @@ class Launch:
         check_features(binding.name, binding.driver, config)
         self.binding, self.config, self.stream = binding, config, stream
         self._generated: Callable[..., None] | None = None
+        self._may_move = binding.launcher.may_move
         # The functions by device, and the epoch that they are of. A table of an older one may still be written to.
         self._prepared: tuple[int, dict[int, int | None]] = (binding.epoch, {})
         self._variants: dict[tuple[int | None, int], Launch] = {}
@@ -50,7 +51,7 @@ class Launch:
 
     def __call__(self, *args: Any, **keywords: Any) -> None:
         """Launch."""
-        if self._generated is not None or self._promote():
+        if self._generated is not None or (self._may_move and self._promote()):
             self._generated(*args, **keywords)  # type: ignore[misc]
         elif keywords:
             self._with_keywords(args, keywords)

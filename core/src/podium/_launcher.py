@@ -128,7 +128,7 @@ class Launcher:
         self._launched = False  # once from Python: a second such launch is when C begins to be worth it
         check_features(self.name, self.driver, self.configuration((1, 1, 1)))
         self._packed_attributes = pack_attributes(self.attributes, self.driver.attribute_keys)
-        self._choose_level(_settings.launcher_level())
+        self._choose_level(_settings.launcher_level(), getattr(src, "look_up_in_c", None))
         if _settings.trace_file() is not None:
             from podium import _trace
 
@@ -151,6 +151,11 @@ class Launcher:
         """The level that the next call uses: "interpreted" or "generated"."""
         ready = self.generated is not None or (self._build is not None and self._build.module is not None)
         return "generated" if ready else "interpreted"
+
+    @property
+    def may_move(self) -> bool:
+        """Whether there can be a generated level some day."""
+        return self._build is not None
 
     @property
     def module(self) -> Any:
@@ -190,12 +195,17 @@ class Launcher:
 
     # ---- levels ----
 
-    def _choose_level(self, level: str) -> None:
+    def _choose_level(self, level: str, look_up_in_c: Callable[[Any], None] | None) -> None:
         if not self.generated_level or level == "interpreted" or (level == "auto" and not is_main_interpreter()):
             return
         from podium import _generated
 
-        self._build = _generated.request(self.template, self.signature, self.scratch_count)
+        def prepare(module: Any) -> None:
+            _generated.call_in_c(Launcher, module)
+            if look_up_in_c is not None:
+                look_up_in_c(module)
+
+        self._build = _generated.request(self.template, self.signature, self.scratch_count, prepare)
         if level == "generated":
             self._build.require()
         else:
@@ -208,9 +218,6 @@ class Launcher:
             self.generated = self._entry = module.Launcher(self)
             if self._nested is None:
                 self._quick = self.generated
-            from podium import _generated
-
-            _generated.call_in_c(Launcher, module)
         return self.generated is not None
 
     def build(self) -> None:
@@ -320,9 +327,10 @@ class Launcher:
     def _drive(
         self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
     ) -> None:
-        values, driver, scratch = packed[0], self.driver, []
+        values, driver = packed[0], self.driver
+        scratch: list[object] | tuple[()] = ()
         if self.scratch:
-            values = list(values)
+            values, scratch = list(values), []
             for which in range(len(self.scratch)):
                 address, owner = self._allocate_scratch(which, config.blocks, device, stream)
                 values.append(address)

@@ -81,7 +81,7 @@ class Packer:
                 fits = device_type in reached and (
                     any_order
                     or not strides
-                    or (axes == 1 and strides in first_strides and first_strides[strides].value == 1)
+                    or (axes == 1 and first_strides[strides].value == 1)
                     or has_order_of_c(tensor)
                 )
             else:

@@ -11,6 +11,7 @@ from podium.backend import LaunchConfig, Parameters
 from podium_nvidia import context
 from podium_nvidia.api import bindings
 from podium_nvidia.attributes import LaunchAttribute, launch_attributes
+from podium_nvidia.device import count
 from podium_nvidia.function import mark_captured, uses_libraries
 from podium_nvidia.graph import takes
 
@@ -24,10 +25,19 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
 
     A thread that had no context keeps the primary one, as it does in generated launches: the next launch finds it.
     """
-    cuda, are_free = _cuda()
-    status, current = cuda.cuCtxGetDevice()
-    if not status and are_free and int(current) == device:
-        return _launch(cuda, function, config, device, stream, parameters)
+    cuda, are_free, has_one = _cuda()
+    if has_one and not stream and not device:
+        # Without a context such a launch fails by itself, which is found out cheaper than by asking.
+        launched = _launch(cuda, function, config, device, stream, parameters)
+        if not launched:
+            return 0
+        status, _ = cuda.cuCtxGetDevice()
+        if not status:
+            return launched
+    else:
+        status, current = cuda.cuCtxGetDevice()
+        if not status and are_free and int(current) == device:
+            return _launch(cuda, function, config, device, stream, parameters)
     if status and context.current_device() is None:
         (status,) = cuda.cuCtxSetCurrent(cuda.CUcontext(context.primary(device)))
         if status:
@@ -37,9 +47,12 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
 
 
 @cache
-def _cuda() -> tuple[Any, bool]:
-    """Return cuda-python, and whether kernels can be launched in any context of their device: not with old drivers."""
-    return bindings(), uses_libraries()
+def _cuda() -> tuple[Any, bool, bool]:
+    """Return cuda-python; whether kernels can be launched in any context of their device, not so with old drivers; and
+    whether, besides, there is one device, so that whatever context is current is of it.
+    """
+    are_free = uses_libraries()
+    return bindings(), are_free, are_free and count() == 1
 
 
 def _launch(cuda: Any, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:

@@ -60,7 +60,7 @@ struct podium_state {
     } recent[64];
     uint64_t holder; /* podium_lock.h: when the thread came back that has the interpreter lock, or 0 */
 };
-static struct podium_state *podium_process; /* there is one when there is a launcher */
+static struct podium_state *podium_process; /* known when there is anything that launches */
 
 /* A kernel's launcher, the Python type `Launcher`: what does not change from launch to launch. What each launch looks at
  * comes first: beside a driver call that takes microseconds, memory costs more than instructions. */

@@ -93,7 +93,7 @@ static PyObject *podium_replay_new(PyTypeObject *type, PyObject *arguments, PyOb
         Py_DecRef((PyObject *)self);
         return NULL;
     }
-    self->state = (struct podium_state *)(uintptr_t)state;
+    self->state = podium_process = (struct podium_state *)(uintptr_t)state;
     self->device = (int)device;
     void *address = (void *)(uintptr_t)function;
     memcpy(&self->current_stream, &address, sizeof address);

@@ -280,12 +280,12 @@ static int podium_driver_launch(const struct podium_shape *shape, int device, ui
 static int podium_driver_launch_graph(uint64_t graph, int device, uint64_t stream) {
     int current = 0, capturing = 0, status = podium_nvidia.get_device(&current);
     void *queue = (void *)(uintptr_t)stream;
-    if (status == PODIUM_NVIDIA_SUCCESS && stream != 0) status = podium_nvidia.is_capturing(queue, &capturing);
     if (status != PODIUM_NVIDIA_SUCCESS) return status;
     if (current != device) return PODIUM_NVIDIA_INVALID_CONTEXT;
-    if (capturing) return PODIUM_NVIDIA_STREAM_CAPTURE_UNSUPPORTED;
     PyThreadState *thread = podium_leave();
-    status = podium_nvidia.launch_graph((void *)(uintptr_t)graph, queue);
+    if (stream != 0) status = podium_nvidia.is_capturing(queue, &capturing);
+    if (status == PODIUM_NVIDIA_SUCCESS && capturing) status = PODIUM_NVIDIA_STREAM_CAPTURE_UNSUPPORTED;
+    if (status == PODIUM_NVIDIA_SUCCESS) status = podium_nvidia.launch_graph((void *)(uintptr_t)graph, queue);
     podium_return(thread);
     return status;
 }
