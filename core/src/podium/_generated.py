@@ -25,7 +25,7 @@ from podium.errors import PodiumError, PodiumWarning, ToolchainError
 if TYPE_CHECKING:
     import queue
 
-__all__ = ["Build", "call_in_c", "request", "start"]
+__all__ = ["Build", "request", "serve_all", "start"]
 
 _MODULE_NAME = "podium_launcher"
 
@@ -141,11 +141,13 @@ def start(build: Build) -> None:
 _calls_in_c = False
 
 
-def call_in_c(launcher_class: Any, module: Any) -> None:
-    """Give launchers the C of a generated module for their ``__call__``, unless they have it."""
+def serve_all(launcher_class: Any, look_up_in_c: Callable[[Any], None] | None, module: Any) -> None:
+    """Give launchers the C of a generated module for their ``__call__``, unless they have it, and kernels theirs."""
     global _calls_in_c
     if not _calls_in_c:
         launcher_class.__call__, _calls_in_c = module.caller(launcher_class, launcher_class.__call__), True
+    if look_up_in_c is not None:
+        look_up_in_c(module)
 
 
 def _builds_to_make() -> queue.SimpleQueue[Build]:

@@ -10,7 +10,7 @@ plain back to the methods here, so there is one place for each decision and each
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -129,6 +129,7 @@ class Launcher:
         check_features(self.name, self.driver, self.configuration((1, 1, 1)))
         self._packed_attributes = pack_attributes(self.attributes, self.driver.attribute_keys)
         self._choose_level(_settings.launcher_level(), getattr(src, "look_up_in_c", None))
+        self.may_move = self._build is not None  # whether there can be a generated level some day
         if _settings.trace_file() is not None:
             from podium import _trace
 
@@ -151,11 +152,6 @@ class Launcher:
         """The level that the next call uses: "interpreted" or "generated"."""
         ready = self.generated is not None or (self._build is not None and self._build.module is not None)
         return "generated" if ready else "interpreted"
-
-    @property
-    def may_move(self) -> bool:
-        """Whether there can be a generated level some day."""
-        return self._build is not None
 
     @property
     def module(self) -> Any:
@@ -200,11 +196,7 @@ class Launcher:
             return
         from podium import _generated
 
-        def prepare(module: Any) -> None:
-            _generated.call_in_c(Launcher, module)
-            if look_up_in_c is not None:
-                look_up_in_c(module)
-
+        prepare = partial(_generated.serve_all, Launcher, look_up_in_c)
         self._build = _generated.request(self.template, self.signature, self.scratch_count, prepare)
         if level == "generated":
             self._build.require()
