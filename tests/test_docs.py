@@ -178,7 +178,7 @@ def test_every_page_is_linked_from_the_index() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("module_name", [*PUBLIC_MODULES, "podium_nvidia"])
+@pytest.mark.parametrize("module_name", [*PUBLIC_MODULES, "podium_nvidia", "podium_amd"])
 def test_every_public_name_is_in_the_reference(module_name: str) -> None:
     """docs/reference.md names everything that the public modules export."""
     text = page("docs/reference.md").prose
