@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from podium import _capture, _debug, _state
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DriverGraph", "ExecutableGraph", "NotedGraph"]
 
 _SHOWN = 4  # kernels in the name
+_id_of = lru_cache(maxsize=256)(_state.new_id)  # graphs that are captured anew all the time have one
 
 
 class ExecutableGraph:
@@ -90,7 +92,7 @@ class DriverGraph(ExecutableGraph):
         # Not at exit: the driver may be gone by then, and the process gives everything back anyway.
         weakref.finalize(self, _destroy, driver, handle, device).atexit = False
         # what the C of replays reads
-        self._id, self._state_address = _state.new_id(self.name), _state.address()
+        self._id, self._state_address = _id_of(self.name), _state.address()
         table = self.library[0] if self.library is not None else None
         self._current_stream = table.stream_function if table is not None else 0
         self._library_device = self.library[1:] if self.library is not None else (0, 0)
