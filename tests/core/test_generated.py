@@ -795,3 +795,17 @@ def test_a_launch_that_is_being_made_cannot_be_called(
     assert refused == [attribute] and fake.launches == []
     made(None, 1)
     assert len(fake.launches) == 1
+
+
+def test_many_kernels_build_as_many_launchers_as_they_have_shapes(auto: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scale: a thousand kernels with fifty shapes of signatures ask for fifty builds; names and pointees are no shape."""
+    asked: list[_generated.Build] = []
+    monkeypatch.setattr(_generated, "start", asked.append)
+    driver = FakeDriver()
+    shapes = [", ".join(["a: *fp32"] + [f"x{index}: i32" for index in range(count)]) for count in range(50)]
+    others = [shape.replace("a: *fp32", "other: *u8").replace("x", "y") for shape in shapes]
+    launchers = [make_launcher(driver, (shapes, others)[index % 2][index // 2 % 50]) for index in range(1000)]
+    for launcher in launchers:
+        launcher.build()
+    assert len({id(build) for build in asked}) == 50 and len(asked) == 1000
+    assert not any(build.done for build in asked)

@@ -104,7 +104,7 @@ class DriverConfig:
         if self._watcher is not None:
             self._watcher(self._is_used)
 
-    def watch(self, watcher: Callable[[bool], None]) -> None:
+    def _watch(self, watcher: Callable[[bool], None]) -> None:
         """Have a function called now, and whenever another driver may have become the active one.
 
         It is told whether there has been a `use`, so that the active driver need not be the same everywhere.

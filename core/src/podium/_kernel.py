@@ -118,18 +118,18 @@ class Kernel:
         return binding.get(key)
 
     @staticmethod
-    def look_up_in_c(module: Any) -> None:
+    def _look_up_in_c(module: Any) -> None:
         """Give kernels the C of a generated launcher's module for ``kernel[grid, block]``, unless they have it."""
         global _subscripts
         if _subscripts is None:
-            driver_config.watch(_state.choose)
+            driver_config._watch(_state.choose)
             method = module.subscript(Kernel, Kernel.__getitem__, driver_config, _state.address())
             Kernel.__getitem__, _subscripts = method, module  # type: ignore[method-assign]
 
     @staticmethod
     def _make_shortcut(module: Any, driver: Driver, launches: dict[Any, Callable[..., None]]) -> object:
         """Make what ``kernel[grid, block]`` looks into in C, once there is the module of a generated launcher."""
-        Kernel.look_up_in_c(module)
+        Kernel._look_up_in_c(module)
         return _subscripts.Shortcut(driver, launches)
 
     def __call__(self, *args: Any, **keywords: Any) -> None:

@@ -128,7 +128,7 @@ class Launcher:
         self._launched = False  # once from Python: a second such launch is when C begins to be worth it
         check_features(self.name, self.driver, self.configuration((1, 1, 1)))
         self._packed_attributes = pack_attributes(self.attributes, self.driver.attribute_keys)
-        self._choose_level(_settings.launcher_level(), getattr(src, "look_up_in_c", None))
+        self._choose_level(_settings.launcher_level(), getattr(src, "_look_up_in_c", None))
         self.may_move = self._build is not None  # whether there can be a generated level some day
         if _settings.trace_file() is not None:
             from podium import _trace
