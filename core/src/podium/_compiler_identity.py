@@ -7,9 +7,9 @@ import time
 from typing import Literal
 
 from podium._cache import cache_key
-from podium._file_stamps import look, recall, remember
+from podium._file_stamps import Statuses, look, recall, remember
 
-__all__ = ["COMMAND_VARIABLES", "SEARCH_VARIABLES", "Language", "compiler_identity", "recalled_identity"]
+__all__ = ["COMMAND_VARIABLES", "SEARCH_VARIABLES", "Language", "compiler_identity", "identify", "search_inputs"]
 
 Language = Literal["c", "c++"]
 
@@ -26,38 +26,39 @@ def compiler_identity(language: Language) -> str:
 
     It is looked for, and asked for its version, if one of the files has changed or come that were looked for before.
     """
-    known = recalled_identity(language)
+    parts = search_inputs(language)
+    key = None if parts is None else cache_key("compiler", language, *parts)
+    known = None if key is None else recall(key)
     if known is not None:
-        return known
-    from podium._build import HostCompiler
-    from podium._compiler_search import searched_places
-
+        return known.decode("utf-8", "surrogateescape")
     now = time.time_ns()
-    compiler = HostCompiler.find(language)
-    chosen, path = _search(language)
-    statuses = look(map(os.fsencode, searched_places(language, compiler.command, chosen, path)))
-    identity = compiler.identity
-    key = _key(language)
-    if key is not None and not compiler.is_zig:  # which is found as Python's packages are
+    identity, statuses = identify(language)
+    if key is not None and statuses is not None:
         remember(key, identity.encode("utf-8", "surrogateescape"), statuses, now)
     return identity
 
 
-def recalled_identity(language: Language) -> str | None:
-    """Return the identity if no compiler need be looked for or started for it."""
-    key = _key(language)
-    known = recall(key) if key is not None else None
-    return None if known is None else known.decode("utf-8", "surrogateescape")
+def identify(language: Language) -> tuple[str, Statuses | None]:
+    """Look for the compiler; return its identity, and what the system says of all places that were looked at.
+
+    That is None for zig, which is found as Python's packages are. Raises `ToolchainError`.
+    """
+    from podium._build import HostCompiler
+    from podium._compiler_search import searched_places
+
+    compiler = HostCompiler.find(language)
+    chosen, path = _search(language)
+    statuses = look(map(os.fsencode, searched_places(language, compiler.command, chosen, path)))
+    return compiler.identity, None if compiler.is_zig else statuses
 
 
-def _key(language: Language) -> str | None:
-    """Return the key of what is kept: what identity and search depend on beside files. None if there is more."""
+def search_inputs(language: Language) -> list[str] | None:
+    """Return all that identity and search depend on beside files; None if that is more, such as the current folder."""
     chosen, path = _search(language)
     named = [word for word in chosen.split() if os.path.dirname(word)]
     if not all(map(os.path.isabs, filter(None, [*path.split(os.pathsep), *named]))):
-        return None  # it depends on the current folder
-    variables = [os.environ.get(name, "") for name in SEARCH_VARIABLES]
-    return cache_key("compiler", language, chosen, path, *variables)
+        return None
+    return [chosen, path, *(os.environ.get(name, "") for name in SEARCH_VARIABLES)]
 
 
 def _search(language: Language) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -12,8 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from podium._cache import cache_key, default_cache
-from podium._compiler_identity import compiler_identity, recalled_identity
-from podium._folder_digest import files_digest
+from podium._compiler_identity import identify, search_inputs
+from podium._file_stamps import Statuses, recall, remember
 from podium._library import load_extension
 from podium.errors import LoadError, ToolchainError
 
@@ -55,16 +56,16 @@ class Extension:
 
     def recall(self) -> ModuleType | None:
         """Return the module if it can be had without running a compiler. Raises `ToolchainError` if there is none."""
-        identity = recalled_identity("c")
-        if identity is None:
+        surroundings = _recall_surroundings(*self._places())
+        if surroundings is None:
             if not _compiler().is_identified:
                 return None
-            identity = compiler_identity("c")
-        return self._recall(self._key(identity))
+            surroundings = _surroundings(*self._places())
+        return self._recall(self._key(surroundings))
 
     def build(self) -> ModuleType:
         """Return the module, from the cache if it is there. Raises `ToolchainError`, `CompileError` or `LoadError`."""
-        key = self._key(compiler_identity("c"))
+        key = self._key(_surroundings(*self._places()))
         module = self._recall(key)
         if module is not None:
             return module
@@ -77,7 +78,7 @@ class Extension:
 
     def _compile_common(self, compiler: HostCompiler, source: str) -> bytes:
         flags = [*self._flags(), *(["-fPIC"] if os.name != "nt" else []), "-c"]
-        arguments = {"common.c": source}, "common.c", flags, repr((_digest(tuple(map(str, self._folders)), ()), _ABI))
+        arguments = {"common.c": source}, "common.c", flags, _surroundings(self._places()[0], ()) + _ABI
         data = compiler.recall(*arguments)
         return compiler.run_cached(*arguments) if data is None else data
 
@@ -95,10 +96,11 @@ class Extension:
             default_cache().quarantine(key, str(error))
             return None
 
-    def _key(self, identity: str) -> str:
-        flags = repr((_FLAGS, _python_flags()))
-        digest = _digest(tuple(map(str, self._folders)), tuple(map(str, self._files)))
-        return cache_key(self._kind, self._origin, digest, flags, identity, _ABI)
+    def _places(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return tuple(map(str, self._folders)), tuple(map(str, self._files))
+
+    def _key(self, surroundings: str) -> str:
+        return cache_key(self._kind, self._origin, surroundings, repr((_FLAGS, _python_flags())), _ABI)
 
 
 def _compiler() -> HostCompiler:
@@ -140,7 +142,39 @@ def _is_declared() -> bool:
     )
 
 
+# What an extension is made with: the compiler's identity, and a digest of files and of the headers in folders.
+
+
+def _surroundings(folders: tuple[str, ...], files: tuple[str, ...]) -> str:
+    """Return them, and keep them for other processes. Raises `ToolchainError`."""
+    known = _recall_surroundings(folders, files)
+    if known is not None:
+        return known
+    digest, read, now = _read_files(folders, files)
+    identity, searched = identify("c")
+    found = f"{digest.decode('ascii')}\n{identity}"
+    key = _surroundings_key(folders, files)
+    if key is not None and searched is not None:
+        remember(key, found.encode("utf-8", "surrogateescape"), read | searched, now)
+    return found
+
+
+def _recall_surroundings(folders: tuple[str, ...], files: tuple[str, ...]) -> str | None:
+    """Return them if no file need be read and no compiler looked for."""
+    key = _surroundings_key(folders, files)
+    kept = recall(key) if key is not None else None
+    return None if kept is None else kept.decode("utf-8", "surrogateescape")
+
+
+def _surroundings_key(folders: tuple[str, ...], files: tuple[str, ...]) -> str | None:
+    inputs = search_inputs("c")
+    return None if inputs is None else cache_key("surroundings", repr((folders, files)), *inputs)
+
+
 @lru_cache(maxsize=64)
-def _digest(folders: tuple[str, ...], files: tuple[str, ...]) -> str:
-    """Return the digest of files of this package and of a backend, which do not change while the process runs."""
-    return files_digest(folders, files, suffix=".h")
+def _read_files(folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[bytes, Statuses, int]:
+    """Read files of this package and of a backend, which do not change while the process runs; also tell since when."""
+    from podium._folder_digest import read_files
+
+    now = time.time_ns()
+    return *read_files(folders, files, ".h"), now

@@ -10,7 +10,7 @@ from podium._cache import cache_key
 from podium._digest import sha256
 from podium._file_stamps import Statuses, look, recall, remember
 
-__all__ = ["files_digest", "folder_digest"]
+__all__ = ["folder_digest", "read_files"]
 
 
 def folder_digest(folder: str | os.PathLike[str], *, suffix: str = "", deep: bool = True) -> str:
@@ -31,25 +31,20 @@ def folder_digest(folder: str | os.PathLike[str], *, suffix: str = "", deep: boo
     return known.decode("ascii")
 
 
-def files_digest(folders: Sequence[str], files: Sequence[str], *, suffix: str) -> str:
+def read_files(folders: Sequence[str], files: Sequence[str], suffix: str) -> tuple[bytes, Statuses]:
     """Return a digest of some files, and of those right in some folders whose names end with `suffix`.
 
-    The paths are absolute. What is not there is left out. Raises OSError.
+    Beside it stands what the system said of all of them before they were read. The paths are absolute; what is not
+    there is left out. Raises OSError.
     """
-    key = cache_key("digest", "\0".join(folders), "\0".join(files), suffix)
-    known = recall(key)
-    if known is None:
-        now = time.time_ns()
-        statuses = look(map(os.fsencode, files))
-        named = [(b"%d" % index, path) for index, path in enumerate(statuses)]
-        for index, folder in enumerate(map(os.fsencode, folders)):
-            is_there = os.path.isdir(folder)
-            found = _look_below(folder, os.fsencode(suffix), deep=False) if is_there else look([folder])
-            named += [(b"%d/%s" % (index, os.path.basename(path)), path) for path in found]
-            statuses |= found
-        known = _digest((name, path) for name, path in named if statuses[path] is not None)
-        remember(key, known, statuses, now)
-    return known.decode("ascii")
+    statuses = look(map(os.fsencode, files))
+    named = [(b"%d" % index, path) for index, path in enumerate(statuses)]
+    for index, folder in enumerate(map(os.fsencode, folders)):
+        is_there = os.path.isdir(folder)
+        found = _look_below(folder, os.fsencode(suffix), deep=False) if is_there else look([folder])
+        named += [(b"%d/%s" % (index, os.path.basename(path)), path) for path in found]
+        statuses |= found
+    return _digest((name, path) for name, path in named if statuses[path] is not None), statuses
 
 
 def _look_below(folder: bytes, suffix: bytes, deep: bool) -> Statuses:
