@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from podium._cache import cache_key, default_cache
 from podium._compiler_identity import identify, search_inputs
-from podium._file_stamps import Statuses, recall, remember
+from podium._file_stamps import Statuses, read_files, recall, remember
 from podium._library import load_extension
 from podium.errors import LoadError, ToolchainError
 
@@ -174,7 +174,5 @@ def _surroundings_key(folders: tuple[str, ...], files: tuple[str, ...]) -> str |
 @lru_cache(maxsize=64)
 def _read_files(folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[bytes, Statuses, int]:
     """Read files of this package and of a backend, which do not change while the process runs; also tell since when."""
-    from podium._folder_digest import read_files
-
     now = time.time_ns()
     return *read_files(folders, files, ".h"), now

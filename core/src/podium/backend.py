@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from podium._build import Build, HostCompiler
     from podium._compiler_identity import compiler_identity
     from podium._excerpt import declaration, excerpt, kernel_names, source_line
-    from podium._folder_digest import folder_digest
+    from podium._file_stamps import folder_digest
     from podium._library import SharedLibrary
 
 __all__ = [
@@ -90,7 +90,7 @@ __all__ = [
 
 
 # What only compiling and loading need: choosing a driver must not pay for it.
-_HOMES = {"SharedLibrary": "_library", "folder_digest": "_folder_digest", "Build": "_build", "HostCompiler": "_build"}
+_HOMES = {"SharedLibrary": "_library", "folder_digest": "_file_stamps", "Build": "_build", "HostCompiler": "_build"}
 _HOMES |= dict.fromkeys(("declaration", "excerpt", "kernel_names", "source_line"), "_excerpt")
 _HOMES |= dict.fromkeys(("ArrayLayout", "array_layout"), "_array_layout")
 _HOMES |= {"BackgroundCall": "_background", "import_early": "_background", "compiler_identity": "_compiler_identity"}

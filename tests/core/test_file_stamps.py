@@ -1,4 +1,4 @@
-"""Digests of folders for cache keys: every change of a file shows, and what is unchanged is not read again."""
+"""What is kept of files: every change of one shows in a digest, and what is unchanged is not read again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from podium import _file_stamps
 from podium._cache import default_cache, reset_cache
-from podium._folder_digest import folder_digest
+from podium._file_stamps import folder_digest
 
 RESTLESS_NS = _file_stamps._RESTLESS_NS
 
