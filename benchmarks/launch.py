@@ -80,8 +80,8 @@ def main() -> int:
         "compiler": lambda report: measure_compiler(report, processes),
     }
     podium.driver.register(nothing_driver())
-    with podium.use("fake"):
-        program.run(options, lambda: about(podium.driver.get("cpu")), measure)
+    podium.set_active("fake")
+    program.run(options, lambda: about(podium.driver.get("cpu")), measure)
     return 0
 
 

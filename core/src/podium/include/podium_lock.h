@@ -28,7 +28,7 @@ PODIUM_INLINE uint64_t podium_now(void) {
 PODIUM_INLINE void podium_pause(void) {}
 #endif
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(Py_GIL_DISABLED)
 
 /* Wait while a thread that has come back lately has the lock; then be that thread. */
 PODIUM_APART static void podium_wait_awake(uint64_t *holder, uint64_t now) {
