@@ -72,8 +72,13 @@ def write_library(base: str, file_name: str, data: bytes, *, keep: bool = False)
     path = os.path.join(_kept_folder(base), file_name) if keep or not _POSIX else f"{_new_path(base)}-{file_name}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with open(os.open(path, flags, 0o700), "wb") as file:
-            file.write(data)
+        descriptor = os.open(path, flags, 0o700)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        finally:
+            os.close(descriptor)
     except OSError:
         remove_library(path)
         raise

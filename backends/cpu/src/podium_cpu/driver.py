@@ -28,6 +28,7 @@ from podium_cpu import runtime, timeline
 from podium_cpu.launcher import CpuLauncher
 from podium_cpu.memory import HostBuffer
 from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_identity, processor_name
+from podium_cpu.toolchain import toolchain
 
 if TYPE_CHECKING:
     from podium.backend import Buffer
@@ -128,8 +129,6 @@ class CpuDriver(Driver):
 
     def toolchain(self, language: str) -> str:
         """Name the host's C++ compiler and this backend's headers."""
-        from podium_cpu.toolchain import toolchain
-
         name = toolchain(language)
         return name if self.checks is None else f"{name}\nsanitize {self.checks.sanitizers}"
 

@@ -1,14 +1,12 @@
 """What compiles kernels: the host's C++ compiler and this backend's headers, named for cache keys.
 
-It stands apart from the compiling, since every process asks for the name and few compile.
+It stands apart from the compiling, since every process that launches asks for the name, and few compile.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-
-from podium.backend import compiler_identity, folder_digest
 
 from podium_cpu._version import __version__
 
@@ -25,10 +23,14 @@ RUNTIME = os.path.join(_FOLDER, "runtime")
 
 def toolchain(language: str) -> str:
     """Name the compiler with its version, and this backend with its headers. Raises `ToolchainError`."""
+    from podium.backend import compiler_identity
+
     return f"podium-cpu {__version__} {headers_digest()}\n{compiler_identity('c++')}"
 
 
 @functools.lru_cache(maxsize=1)
 def headers_digest() -> str:
     """Return a digest of all that is compiled beside the user's text, and of what rewrites it."""
+    from podium.backend import folder_digest
+
     return folder_digest(_FOLDER)
