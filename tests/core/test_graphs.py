@@ -9,12 +9,14 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 import podium
-from podium import _state
+from podium import LaunchConfig, _state
 from podium._active import driver_config
+from podium._launcher import Launcher
 from podium.errors import (
     ArgumentCountError,
     ArgumentTypeError,
@@ -101,6 +103,56 @@ def test_a_graph_replays_what_was_captured(fake: FakeDriver, level: str) -> None
     graph.replay()
     graph.replay()
     assert {each.stream for each in fake.launches} == {stream.handle}
+
+
+class OneDevice(WithoutGraphs):
+    """A driver without graphs and with one device: addresses tell where a launch goes."""
+
+    device_count = 1
+
+
+def test_noted_launches_are_made_in_c(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay of what podium notes takes the generated launches, if all have one, and hands over the same bytes."""
+    fake, x = OneDevice(), FakeArray(0x1000)
+    with podium.use(fake):
+        plain = kernel()
+        half = podium.kernel("__global__ void h(float x) {}", signature={"x": "fp16"})
+        half.load()
+
+        def work() -> None:
+            plain[2, 32](x, -7)
+            plain[LaunchConfig(4, 8, cluster=2, attributes={"priority": -1})](None, 8)
+
+        for _ in range(3):
+            work()
+            half[1, 1](1.5)
+        wanted = [replace(launch, stream=0x77) for launch in fake.launches[-3:]]
+        with podium.capture() as graph:
+            work()
+        with podium.capture() as other:
+            work()
+            half[1, 1](1.5)
+        in_python: list[str] = []
+        fire = Launcher.fire
+        monkeypatch.setattr(Launcher, "fire", lambda self, *args: in_python.append(self.name) or fire(self, *args))
+        for made, count, expected in (
+            (graph, 2, [] if level == "generated" else ["k", "k"]),
+            (other, 3, ["k", "k", "h"]),
+        ):
+            fake.launches.clear()
+            in_python.clear()
+            made.replay(stream=0x77)
+            assert fake.launches == wanted[:count] and in_python == expected
+        graph.launches[0].update(n=9, grid=3)
+        graph.launches[1].update(grid=0)
+        fake.launches.clear()
+        graph.replay()
+        (launch,) = fake.launches
+        assert launch.grid == (3, 1, 1) and launch.parameters[1] == (9).to_bytes(4, "little")
+        in_python.clear()
+        with podium.debugging():
+            graph.replay()
+        assert in_python == ["k"]
 
 
 def test_bytes_are_those_of_the_capture(fake: FakeDriver) -> None:

@@ -32,6 +32,10 @@ class Shape(Protocol):
         """Return the same with other sizes, checked; None leaves one as it is."""
         ...
 
+    def twin(self) -> Any:
+        """Return the generated launch of the same behaviour if there is one, else this object."""
+        ...
+
 
 class HandedOver:
     """The shape of a launch whose function was given with it, as a compiler calls a launcher."""
@@ -54,6 +58,10 @@ class HandedOver:
         check_limits(launcher.name, find_device(launcher.name, launcher.driver, self.device, launcher.name), config)
         return HandedOver(launcher, self.function, self.device, config)
 
+    def twin(self) -> HandedOver:
+        """Return this object: its generated launch has sizes of its own."""
+        return self
+
 
 class Captured:
     """What a graph keeps of a launch: its arguments and its scratch memory stay alive, as it has their addresses."""
@@ -66,6 +74,14 @@ class Captured:
         self.node = 0  # the driver's
         self.stream = 0  # that it was captured in
         self.scratch: list[tuple[int, int, object]] = []  # bytes, address and owner
+
+    def generated(self) -> Callable[..., None] | None:
+        """Return a launch in C that takes the converted arguments, if there is one and they are all that it takes."""
+        values, launcher = self.packed.values, self.launcher
+        if len(values) != len(launcher.signature.names) or bytes in map(type, values):
+            return None  # some are folded away, or were given as something that has these bytes
+        twin = self.shape.twin()
+        return None if twin is self.shape else twin
 
     def parameters(self) -> Parameters:
         """Return the bytes of the parameters, with scratch memory of the launch's own, which is made if need be."""

@@ -60,9 +60,9 @@ class Launch:
 
     def twin(self) -> Callable[..., None]:
         """Return the generated launch of the same behaviour if its module is there by now, else this one."""
-        if self._promote() and self._generated is not None:
-            return self._generated
-        return self
+        if self._generated is None:
+            self._promote()
+        return self if self._generated is None else self._generated
 
     def slow(self, *args: Any, **keywords: Any) -> None:
         """Launch from Python, whatever the level: what the generated Launch does not do itself comes here."""
