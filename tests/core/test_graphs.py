@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import ctypes
 import gc
@@ -506,6 +507,35 @@ def test_other_threads_and_drivers_are_not_captured(fake: FakeDriver, level: str
     assert numbers(another) == [7] and numbers(fake) == []
     graph.replay()
     assert numbers(fake) == [8]
+
+
+def test_a_task_outlives_the_capture_that_it_was_started_in(fake: FakeDriver) -> None:
+    """What a task launches is captured while the block goes on, and launched when it has ended."""
+    made = kernel("other")
+
+    async def work() -> podium.Graph:
+        ended = asyncio.Event()
+
+        async def task() -> None:
+            made[1, 1](1)
+            await ended.wait()
+            with podium.capture(), podium.use(fake):
+                pass
+            made[1, 1](2)
+
+        with podium.capture() as graph:
+            started = asyncio.create_task(task())
+            await asyncio.sleep(0)
+        with podium.capture():
+            made[1, 1](3)
+            ended.set()
+            await started
+        return graph
+
+    graph = asyncio.run(work())
+    assert numbers(fake) == [2]
+    graph.replay()
+    assert numbers(fake) == [1]
 
 
 def test_a_launch_stays_on_its_device(fake: FakeDriver) -> None:

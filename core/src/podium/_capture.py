@@ -183,13 +183,14 @@ def current(driver: Driver) -> Capture | None:
     if not _state.attended() & _state.CAPTURES:
         return None
     capture = _current.get()
-    return capture if capture is not None and capture.driver is driver else None
+    # A task that was started in the block goes on with its variables when the block has ended.
+    return capture if capture in _open and capture.driver is driver else None
 
 
 def begin(capture: Capture) -> None:
     """Begin a capture in the calling context. Raises `CaptureError`."""
     outer = _current.get()
-    if outer is not None:
+    if outer in _open:
         raise CaptureError(
             f"A capture of stream {outer.stream:#x} on {outer.driver.name} goes on here already; end that first, or "
             f"capture both parts at once",
