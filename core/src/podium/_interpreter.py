@@ -9,9 +9,7 @@ def is_main_interpreter() -> bool:
     """Tell whether it is the main one. Others cannot end while a thread of theirs works, nor import every module."""
     import ctypes
 
-    function = ctypes.PYFUNCTYPE(ctypes.c_void_p)
-    current, main = (
-        function((f"PyInterpreterState_{which}", ctypes.pythonapi))()  # type: ignore[call-overload, unused-ignore]
-        for which in ("Get", "Main")
-    )
-    return bool(current == main)
+    # Asked for by index, they are this function's own.
+    current, main = ctypes.pythonapi["PyInterpreterState_Get"], ctypes.pythonapi["PyInterpreterState_Main"]
+    current.restype = main.restype = ctypes.c_void_p
+    return bool(current() == main())

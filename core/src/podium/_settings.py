@@ -84,7 +84,9 @@ def cache_dir() -> Path | None:
 def cache_size() -> int:
     """Return the most bytes that the disk cache may keep."""
     given = os.environ.get("PODIUM_CACHE_SIZE", "").strip()
-    text = given.upper() or "1G"
+    if not given:
+        return 1 << 30
+    text = given.upper()
     digits = text.rstrip("KMGTB")
     scale = {"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40}.get(text[len(digits) :].rstrip("B") or "B")
     if not (digits.isascii() and digits.isdigit()) or scale is None:
