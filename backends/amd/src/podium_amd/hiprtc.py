@@ -122,6 +122,11 @@ class Hiprtc:
             api.hiprtcDestroyProgram(program.createRef())
 
     def _compile_apart(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
+        if not sys.executable:
+            raise ToolchainError(
+                "hipRTC before HIP 7 ends the process for an architecture that it does not know, so it is tried in "
+                "another process first, and this Python, which is embedded, cannot start one. Compile elsewhere"
+            )
         request = {"source": source, "label": label, "options": list(options), "names": list(names)}
         variables = {**os.environ, library.COMPILER_VARIABLE: self.path}
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
