@@ -93,11 +93,17 @@ def nvidia_kinds() -> tuple[dict[str, Callable[[], object]], podium.Kernel]:
     for _ in range(3):
         made[1, 32](*x[:3], 8)
     launch, (a, b, c) = made[1, 32], x[:3]
+    with podium.capture() as graph:
+        for _ in range(20):
+            launch(a, b, c, 8)
+    graph.replay()
+    replay = graph.replay  # the generated one from now on
     return {
         "nvidia: 3 tensors and an int": lambda: launch(a, b, c, 8),
         "nvidia: 3 tensors and an int, in a stream": lambda: launch(a, b, c, 8, stream=stream.handle),
         "nvidia: 3 addresses and an int": lambda: launch(64, 128, 256, 8),
         "nvidia: kernel[grid, block] with 3 tensors and an int": lambda: made[1, 32](a, b, c, 8),
+        "nvidia: replay of a graph": replay,
     }, made
 
 

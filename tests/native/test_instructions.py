@@ -34,12 +34,13 @@ NVIDIA_BUDGETS = {
     "nvidia: 3 tensors and an int": 1260,
     "nvidia: 3 tensors and an int, in a stream": 1350,
     "nvidia: 3 addresses and an int": 1100,
+    "nvidia: replay of a graph": 675,
     "nvidia: kernel[grid, block] with 3 tensors and an int": 1630,
 }
 """The same on the recording CUDA driver, without the driver's own instructions; to let go of the interpreter lock and
 to take it back is among them, which is Python's."""
 
-DRIVER_CALLS = ("cuLaunchKernel", "cuCtxGetDevice", "cuStreamIsCapturing")
+DRIVER_CALLS = ("cuLaunchKernel", "cuCtxGetDevice", "cuStreamIsCapturing", "cuGraphLaunch")
 
 
 def counted(folder: Path, backend: str | None = None) -> dict[str, float]:
@@ -48,7 +49,7 @@ def counted(folder: Path, backend: str | None = None) -> dict[str, float]:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     # What begins and ends within what is counted is left out.
-    toggles = ["podium_launch_call", "podium_subscript", *(DRIVER_CALLS if backend else ())]
+    toggles = ["podium_launch_call", "podium_subscript", "podium_replay_call", *(DRIVER_CALLS if backend else ())]
     command = [
         "valgrind",
         "--tool=callgrind",
