@@ -14,12 +14,12 @@
 #include "podium_launch.h"
 
 #if defined(__GNUC__) && defined(__x86_64__)
-#define PODIUM_PATIENCE 24000 /* ticks: some ten microseconds */
+#define PODIUM_PATIENCE 120000 /* ticks: some fifty microseconds */
 PODIUM_INLINE uint64_t podium_now(void) { return __builtin_ia32_rdtsc() | 1; }
 PODIUM_INLINE void podium_pause(void) { __builtin_ia32_pause(); }
 #else
 #include <time.h>
-#define PODIUM_PATIENCE 10000 /* nanoseconds */
+#define PODIUM_PATIENCE 50000 /* nanoseconds */
 PODIUM_INLINE uint64_t podium_now(void) {
     struct timespec time;
     timespec_get(&time, TIME_UTC);
@@ -30,20 +30,24 @@ PODIUM_INLINE void podium_pause(void) {}
 
 #if defined(__GNUC__) && !defined(Py_GIL_DISABLED)
 
-/* Wait while a thread that has come back lately has the lock; then be that thread. */
-PODIUM_APART static void podium_wait_awake(uint64_t *holder, uint64_t now) {
-    const uint64_t begin = now;
+/* Wait while a thread that has come back lately has the lock; then be that thread. Once a single thread sleeps at the
+ * lock, each that lets go of it has to wake it, which takes ten times as long as a launch and sends others to sleep: so
+ * threads that meet here all the time are patient, and those that seldom do are not. */
+PODIUM_ASIDE static void podium_wait_awake(uint64_t *holder, uint64_t now) {
+    static _Thread_local uint64_t last;
+    const uint64_t begin = now, patience = now - last < 40 * PODIUM_PATIENCE ? PODIUM_PATIENCE : PODIUM_PATIENCE / 8;
     for (;;) {
         uint64_t since = __atomic_load_n(holder, __ATOMIC_RELAXED);
         if (since == 0) {
-            if (__atomic_compare_exchange_n(holder, &since, now, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-        } else if (now - since > PODIUM_PATIENCE || now - begin > 64 * PODIUM_PATIENCE) {
-            break; /* it does something else by now */
+            if (__atomic_compare_exchange_n(holder, &since, now, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) break;
+        } else if ((now > since && now - since > patience) || now - begin > 40 * PODIUM_PATIENCE) {
+            __atomic_store_n(holder, now, __ATOMIC_RELAXED); /* it does something else by now */
+            break;
         }
         podium_pause();
         now = podium_now();
     }
-    __atomic_store_n(holder, now, __ATOMIC_RELAXED);
+    last = now;
 }
 
 PODIUM_UNUSED static PyThreadState *podium_leave(void) {
