@@ -21,7 +21,7 @@ from recording.hip.model.topology import GPUS
 from recording.isolation import CACHE, Server, serve
 
 SERVED = "RECORDING_HIP_SERVED"  # in a server: "stand-in" or "model"
-_MODEL = "RECORDING_HIP_MODEL"
+MODEL = "RECORDING_HIP_MODEL"  # in a server for models: the file of the model
 _PRELOADED = ("numpy", "podium.testing", "podium_amd.driver", "rocm.bindings.hip")
 
 STAND_INS = [f"hip{major}" for major in MAJORS]
@@ -52,7 +52,7 @@ class Servers:
         if kind == "model":
             model, clearing = build_model(folder)
             command = interpreter(Path(os.environ[RUNTIME]).resolve(), sys.executable, clearing)
-            variables[_MODEL] = str(model)
+            variables[MODEL] = str(model)
         else:
             variables |= {f"{SERVED}_{major}": f"{build(major)}:{compiler_library(major)}" for major in MAJORS}
             variables["RECORDING_HIPRTC"] = hiprtc() or ""
@@ -107,7 +107,7 @@ def hip(hip_server: Server | None, hip_machine: str, monkeypatch: pytest.MonkeyP
         return
     machine: Machine
     if hip_machine in MODELS:
-        machine = Modelled(Path(os.environ[RUNTIME]), Path(os.environ[_MODEL]), hip_machine.partition("-")[2])
+        machine = Modelled(Path(os.environ[RUNTIME]), Path(os.environ[MODEL]), hip_machine.partition("-")[2])
     else:
         library, hiprtc = os.environ[f"{SERVED}_{hip_machine[-1]}"].split(":")
         machine = StandIn(library, hiprtc)
