@@ -52,6 +52,8 @@ _OLDEST = {
     "test_amd_compile",
     "test_amd_conformance",
     "test_amd_examples",
+    "test_amd_hiprtc",
+    "test_amd_numbers",
     "test_amd_recording_library",
     "test_amd_runtime",
     "test_conformance_catches",
