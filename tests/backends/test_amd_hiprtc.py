@@ -83,3 +83,16 @@ def test_a_runtime_without_a_device_answers_as_the_stand_in(major: int) -> None:
         assert done.returncode == 0, done.stderr
         answers.append(done.stdout.strip().splitlines()[-1])
     assert answers[0] == answers[1]
+
+
+def test_a_users_macros_do_not_reach_the_dialect(real: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that the dialect's own text has may be macros of the user's, who finds them in the source."""
+    pytest.importorskip("rocm.bindings", reason="hip-python is not installed")
+    import podium
+
+    monkeypatch.setenv("PODIUM_AMD_HIPRTC", real)
+    names = ("F", "M", "N", "T", "count", "lane", "mask", "move", "value")
+    text = f'extern "C" __global__ void sum(int *x) {{ *x = {" + ".join(names)}; }}'
+    defines = {name: number for number, name in enumerate(names)}
+    code = podium.kernel(text, defines=defines).compile(target="amd:gfx1030:32")
+    assert b"sum.kd" in code.code

@@ -90,9 +90,10 @@ def _archs_of_devices() -> set[str]:
 
 
 def _text(program: Program) -> str:
-    """Put the dialect in front of the source."""
+    """Put the dialect in front of the source, and the user's macros between, so that they do not change the dialect."""
     source = program.source.lstrip("\ufeff")
-    return f"#include <podium_amd.h>\n#line 1 {_quote(program.label)}\n{source}\n"
+    macros = "".join(f"#define {name} {value}\n" for name, value in program.options.defines)
+    return f"#include <podium_amd.h>\n{macros}#line 1 {_quote(program.label)}\n{source}\n"
 
 
 def _quote(text: str) -> str:

@@ -61,7 +61,6 @@ def hiprtc_options(program: Program, arch: Arch, warp_size: int, folders: Sequen
         result += ["-g", "-O0"]
     elif options.line_info:
         result.append("-gline-tables-only")
-    result += [f"-D{name}={value}" for name, value in options.defines]
     if program.path is not None:
         result.append(f"-I{os.path.dirname(os.path.abspath(program.path))}")
     result += [f"-I{folder}" for folder in options.include_dirs]
