@@ -99,7 +99,7 @@ class Modelled(Machine):
 
     def __init__(self, folder: Path, model: Path, arch: str) -> None:
         """Say what the runtime shall find, before anything opens it."""
-        libraries = library_folder(folder)
+        libraries = library_folder(folder.resolve())
         self.arch, self.wave = arch, GPUS[arch].wave
         self.library, self.compiler = str(libraries / "libamdhip64.so.7"), str(libraries / "libhiprtc.so.7")
         topology = write_topology(Path(tempfile.mkdtemp(prefix="podium-topology-")), GPUS[arch])
