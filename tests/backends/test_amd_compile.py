@@ -104,6 +104,15 @@ def test_a_mistake_is_found_at_its_line() -> None:
         ("__global__ void k(int x) {}", ["parameter 'arg0'", "the signature says *fp32 of 8 bytes", "4 bytes"]),
         ("#include <cooperative_groups.h>\n__global__ void k(float *x) {}", ["podium-amd has no cooperative groups"]),
         ("#include <cub/cub.cuh>\n__global__ void k(float *x) {}", ["<cub/cub.cuh> is NVIDIA's", "#ifndef __HIP__"]),
+        (
+            "#include <type_traits>\n__global__ void k(float *x) {}",
+            ["<type_traits>", "for kernels", "#ifndef __HIPCC_RTC__"],
+        ),
+        (
+            "__device__ void operator+=(float4 &a, float4 b) { a.x += b.x; }\n"
+            "__global__ void k(float *x) { float4 a{}; a += a; }",
+            ["HIP has operators for its vector types"],
+        ),
         ("#include <mine.h>\n__global__ void k(float *x) {}", ["is in none of the include folders", "include_dirs"]),
         ("__managed__ int v;\n__global__ void k(float *x) { *x = v; }", ["podium-amd has no __managed__ variables"]),
         ('__global__ void k(float *x) { asm("mov.u32 %0, %laneid;" : "=r"(x)); }', ["Assembly in CUDA's text is PTX"]),
@@ -114,6 +123,24 @@ def test_what_cannot_be_is_refused_by_name(source: str, words: list[str]) -> Non
     """What AMD's GPUs or hipRTC have no counterpart of is said by its name, with what to do."""
     error = str(refused(source))
     assert [each for each in words if each not in error] == [], error
+
+
+def test_text_of_others_compiles() -> None:
+    """Kernels as they are written for CUDA compile; what does not is what HIP's own vector types have otherwise."""
+    otherwise = {
+        "barriers": "cannot decompose class type",
+        "names": "HIP has operators for its vector types",
+        "nbody": "HIP has operators for its vector types",
+    }
+    files = sorted((Path(__file__).parent / "cpu_wild").glob("*.cu"))
+    assert len(files) > 20
+    for file in files:
+        made = Program(file.read_text(), path=str(file))
+        if file.stem in otherwise:
+            with pytest.raises(CompileError, match=otherwise[file.stem]):
+                compile_program(made, WAVE64)
+        else:
+            assert compile_program(made, WAVE64).format == "hsaco", file.name
 
 
 @pytest.mark.parametrize(

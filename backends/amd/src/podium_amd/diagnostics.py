@@ -22,6 +22,8 @@ _ERRORS = ("error", "fatal error")
 
 # hipRTC puts name expressions behind the source, each as a variable, and its own folder in front of a file's name.
 _NAME_LINE = re.compile(r'extern "C" constexpr auto __hiprtc_\d+ = &?(.*);')
+_INCLUDED = re.compile(r"In file included from ([^\n]+?):(\d+):")
+_OF_HOST = re.compile(r"/include/c\+\+/|^/usr/include/")
 _LINKER = re.compile(r"(?m)^(?:ld\.)?lld: error: (.*)$")
 
 _SHOWN = 3
@@ -34,7 +36,7 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
 
 def explain(refused: Refused, program: Program, target: Target) -> CompileError:
     """Make the error that users see out of what hipRTC said."""
-    found = list(_translate(list(_messages(refused.log)), program))
+    found = [*_of_host_headers(refused.log, program), *_translate(list(_messages(refused.log)), program)]
     errors = [each for each in found if each.severity in _ERRORS]
     parts = [excerpt(each, program) for each in errors[:_SHOWN]]
     if len(errors) > _SHOWN:
@@ -64,12 +66,40 @@ def _messages(log: str) -> Iterator[tuple[Diagnostic, str]]:
             yield Diagnostic(*place, match["severity"], match["message"]), source.strip()
 
 
+def _of_host_headers(log: str, program: Program) -> Iterator[Diagnostic]:
+    """Give one message for each include of the user's that led into the host's own headers, and to errors there."""
+    place: tuple[str, int] | None = None
+    told: set[int] = set()
+    lines = program.source.split("\n")
+    for line in log.split("\n"):
+        included, message = _INCLUDED.fullmatch(line), _HEAD.fullmatch(line)
+        if included is not None:
+            if included[1] == program.label:
+                place = included[1], int(included[2])
+        elif message is not None:
+            is_hosts = _OF_HOST.search(message["file"]) and message["severity"] in _ERRORS
+            if is_hosts and place is not None and place[1] not in told:
+                told.add(place[1])
+                header = lines[place[1] - 1].partition("include")[2].strip() if place[1] <= len(lines) else "it"
+                yield Diagnostic(
+                    *place,
+                    1,
+                    "error",
+                    f"{header} is the host's own header, which is not for kernels. hipRTC has no C++ library, and a part "
+                    f"of <type_traits> without a header: leave it out, or put it between #ifndef __HIPCC_RTC__ and "
+                    f"#endif",
+                )
+            place = None
+
+
 def _translate(found: list[tuple[Diagnostic, str]], program: Program) -> Iterator[Diagnostic]:
     """Turn messages about name expressions into messages about kernels and variables."""
     broken = any(each.severity in _ERRORS and not _NAME_LINE.fullmatch(source) for each, source in found)
     refused: set[str] = set()
     for each, source in found:
         match = _NAME_LINE.fullmatch(source)
+        if _OF_HOST.search(each.file):  # `_of_host_headers` has told it
+            continue
         if match is None:
             advice = missing_header(each.message) or _advice(each.message, source)
             if advice:
@@ -95,6 +125,8 @@ def _about_name(name: str, message: str, program: Program) -> Diagnostic:
 def _advice(message: str, source: str) -> str:
     if "podium_amd_has_no_managed_variables" in message:
         return "podium-amd has no __managed__ variables: use __device__ ones, which module.variable reaches"
+    if "HIP_vector_type" in message and "operator" in message and "ambiguous" in message:
+        return "HIP has operators for its vector types: leave these out for AMD, #ifndef __HIP__ ... #endif"
     if "reference to __host__ function" in message:
         return "Mark the function __device__"
     if re.search(r"\basm\b", source) and any(word in message for word in ("asm", "assembly", "instruction")):
