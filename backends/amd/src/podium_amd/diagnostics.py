@@ -85,9 +85,9 @@ def _of_host_headers(log: str, program: Program) -> Iterator[Diagnostic]:
                     *place,
                     1,
                     "error",
-                    f"{header} is the host's own header, which is not for kernels. hipRTC has no C++ library, and a part "
-                    f"of <type_traits> without a header: leave it out, or put it between #ifndef __HIPCC_RTC__ and "
-                    f"#endif",
+                    f"{header} is the host's own header, which is not for kernels. hipRTC has no C++ library, and a "
+                    f"part of <type_traits> without a header: leave it out, or put it between #ifndef __HIPCC_RTC__ "
+                    f"and #endif",
                 )
             place = None
 
