@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import copy
 import ctypes
 import gc
@@ -156,6 +157,23 @@ def test_noted_launches_are_made_in_c(level: str, monkeypatch: pytest.MonkeyPatc
         assert in_python == ["k"]
 
 
+def test_a_replay_keeps_what_an_update_puts_away(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LIF-04: arrays that a replay under way reads are kept for its stream, also when the graph has others by then."""
+    kept: list[object] = []
+    monkeypatch.setattr(OneDevice, "host_memory", True)
+    monkeypatch.setattr(OneDevice, "keep_alive", lambda self, objects, device, stream: kept.extend(objects))
+    x, y = FakeArray(0x1000), FakeArray(0x2000)
+    with podium.use(OneDevice()):
+        with podium.capture() as graph:
+            kernel()[1, 1](x, 1)
+        for _ in range(2):
+            graph.replay(stream=0x77)
+        graph.launches[0].update(x=y)
+        assert x in kept and y not in kept
+        graph.replay(stream=0x77)
+        assert y in kept
+
+
 def test_bytes_are_those_of_the_capture(fake: FakeDriver) -> None:
     """What a caller does with an argument after the launch does not change the graph."""
     fields = podium.kernel("__global__ void f(pair p) {}", signature={"p": "{i32,i32}"})
@@ -267,6 +285,25 @@ def test_launches_of_compilers_are_captured(fake: FakeDriver, level: str) -> Non
     assert [launch.grid for launch in fake.launches] == [(10, 1, 1)]
     with pytest.raises(LaunchConfigError, match="low"):
         graph.launches[0].update(grid=(1, 1 << 20, 1))
+
+
+def test_tuples_are_updated_as_they_are_launched(fake: FakeDriver) -> None:
+    """A launcher whose arguments are nested takes them nested in an update, or flat, as the graph keeps them."""
+    source = type("Source", (), {"signature": {"x": "*fp32", "pair": ("i32", "i32")}})
+    launcher, function = fake.launcher_cls(source, {"name": "low", "block": 1}, fake), kernel().load()
+    with podium.capture() as graph:
+        launcher(1, 1, 1, None, function, None, (1, 2))
+    (launch,) = graph.launches
+    for change, wanted in (
+        (lambda: launch.update(None, (3, 4)), 4),
+        (lambda: launch.update(*launch.arguments), 4),
+        (lambda: launch.update(**{"pair.1": 5}), 5),
+    ):
+        change()
+        graph.replay()
+        assert numbers(fake) == [wanted]
+    with pytest.raises(ArgumentCountError, match="a tuple of 2 values is needed"):
+        launch.update(None, (1, 2, 3))
 
 
 def test_scratch_memory_lives_with_a_drivers_graph(level: str) -> None:
@@ -538,6 +575,25 @@ def test_a_task_outlives_the_capture_that_it_was_started_in(fake: FakeDriver) ->
     assert numbers(fake) == [1]
 
 
+def test_a_capture_that_ends_elsewhere_leaves_the_one_there(fake: FakeDriver) -> None:
+    """A generator that is closed inside another capture ends its own, and what follows goes on being captured."""
+    made = kernel("other")
+
+    def part() -> Iterator[podium.Graph]:
+        with podium.capture() as graph:
+            yield graph
+
+    other = part()
+    contextvars.copy_context().run(next, other)
+    with podium.capture() as graph:
+        made[1, 1](1)
+        other.close()
+        made[1, 1](2)
+    assert fake.launches == []
+    graph.replay()
+    assert numbers(fake) == [1, 2]
+
+
 def test_a_launch_stays_on_its_device(fake: FakeDriver) -> None:
     """CTX-04: a capture is of one device, and others take part by streams of theirs, where the driver has graphs."""
     made = kernel()
@@ -632,10 +688,11 @@ def test_an_empty_graph_does_nothing(fake: FakeDriver) -> None:
 def test_graphs_cannot_be_copied(fake: FakeDriver) -> None:
     """A graph belongs to one process."""
     with podium.capture() as graph:
-        pass
+        kernel("other")[1, 1](1)
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="cannot be copied or pickled"):
-            duplicate(graph)
+        for each in (graph, graph.launches[0]):
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                duplicate(each)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

@@ -205,7 +205,8 @@ def begin(capture: Capture) -> None:
 
 def end(capture: Capture) -> int:
     """End it, and return the driver's graph. Raises `CaptureError`, and then there is none; the capture has ended."""
-    _current.set(None)
+    if _current.get() is capture:  # a generator may be closed where another capture goes on
+        _current.set(None)
     try:
         return capture.end()
     finally:

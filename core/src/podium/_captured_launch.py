@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from podium import _scratch
 from podium._launch_config import Dim3, LaunchConfig, dim3
@@ -133,6 +133,9 @@ class CapturedLaunch:
     def __repr__(self) -> str:
         return f"<captured launch of {self.kernel}: grid {self.grid}, block {self.block}>"
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be copied or pickled: it is a part of its graph; capture another")
+
     def update(
         self,
         *args: Any,
@@ -153,6 +156,10 @@ class CapturedLaunch:
         launcher, shape = captured.launcher, captured.shape
         graph.check(launcher.name)
         arguments, packed = captured.arguments, captured.packed
+        if launcher._nested is not None and any(isinstance(each, (tuple, list)) for each in args):
+            from podium._folding import flatten
+
+            args = tuple(flatten(launcher.name, launcher._nested, args))
         if named:
             args = self._ordered(args, named)
         if args or not launcher.signature.names:

@@ -135,6 +135,7 @@ class NotedGraph(ExecutableGraph):
         super().__init__(driver, device, launches, stream)
         self._has_one_device = len(driver.devices()) == 1
         self._calls: list[tuple[Callable[..., None], list[Any]]] = []  # of all launches, once they are all in C
+        self._kept: list[object] = []  # what has the memory at the addresses in them
 
     def update(self, launch: Captured, config: LaunchConfig, packed: Packed, scratch: Scratch) -> None:
         self._calls = []
@@ -144,13 +145,15 @@ class NotedGraph(ExecutableGraph):
         if is_quick and not self._calls:
             generated = [launch.generated() for launch in self.launches]
             self._calls = [(call, each.packed.values) for call, each in zip(generated, self.launches) if call]
+            self._kept = [each for launch in self.launches for each in (*launch.arguments, *launch.packed.owners)]
             if len(self._calls) < len(self.launches):
                 self._calls, is_quick = [], False
         if is_quick:
-            for call, values in self._calls:
+            calls, kept = self._calls, self._kept
+            for call, values in calls:
                 call(*values, stream=stream)
-            if stream and self.driver.host_memory:  # C was given addresses; the arrays are here
-                self.driver.keep_alive((self,), self.device, stream)
+            if stream and self.driver.host_memory:  # C was given addresses, and an update makes the graph forget whose
+                self.driver.keep_alive((self, *kept), self.device, stream)
             return
         for launch in self.launches:
             function = launch.shape.prepare(self.device, stream)
