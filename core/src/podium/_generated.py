@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from podium._caller import frames_of_podium
 from podium._extension import Extension
@@ -24,6 +25,8 @@ from podium.errors import PodiumError, PodiumWarning, ToolchainError
 
 if TYPE_CHECKING:
     import queue
+
+    from podium._launcher import Launcher
 
 __all__ = ["Build", "request", "serve_all", "start"]
 
@@ -41,6 +44,7 @@ class Build:
         self.module: ModuleType | None = None
         self.failure: PodiumError | None = None
         self.started = False  # whether the thread that builds has it, or has had it
+        self.waiting: list[ref[Launcher]] = []
 
     @property
     def done(self) -> bool:
@@ -56,6 +60,9 @@ class Build:
                 try:
                     module = self._extension().build()
                     self._prepare(module)
+                    for launcher in filter(None, [each() for each in self.waiting]):
+                        launcher.made = module.Launcher(launcher)
+                    self.waiting.clear()
                     self.module = module
                 except PodiumError as error:
                     self.failure = error
@@ -130,8 +137,9 @@ def request(template: Path, signature: Signature, scratch: int, prepare: Prepare
     return build
 
 
-def start(build: Build) -> None:
-    """Build in the background, unless that has been done or begun."""
+def start(build: Build, launcher: Launcher) -> None:
+    """Build in the background, unless that has been done or begun; the launcher is given its generated one there."""
+    build.waiting.append(ref(launcher))
     if not build.done and not build.started:
         build.started = True
         _builds_to_make().put(build)

@@ -121,6 +121,7 @@ class Launcher:
         self._state_address = _state.address()
         self._flags = int(self.cooperative) | int(self.dependent) << 1
         self.generated: Any = None  # the Launcher of the generated module, once there is one
+        self.made: Any = None  # the same, as soon as it is made; False while it is waited for
         self._entry: Any = self._launch
         self._quick: Any = None  # the same, if a call is nothing else than a call of it
         self._fits = False  # whether the limits of the device have been looked at
@@ -207,17 +208,18 @@ class Launcher:
         """Move over to the generated level if its module is there; tell whether the launcher is on it."""
         if self.generated is None and self._build is not None and (module := self._build.poll()) is not None:
             self._launch_type = module.Launch
-            self.generated = self._entry = module.Launcher(self)
+            self.generated = self._entry = self.made or module.Launcher(self)
             if self._nested is None:
                 self._quick = self.generated
         return self.generated is not None
 
     def build(self) -> None:
         """Begin to build the generated level in the background, unless it is there, begun or switched off."""
-        if self.generated is None and self._build is not None:
+        if self.made is None and self.generated is None and self._build is not None:
             from podium import _generated
 
-            _generated.start(self._build)
+            self.made = False
+            _generated.start(self._build, self)
 
     def wait(self) -> None:
         """Wait until the generated level is there, unless it is switched off or cannot be built."""
