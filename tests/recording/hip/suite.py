@@ -19,12 +19,10 @@ from recording.hip.machine import RUNTIME, Modelled
 
 from podium.backend import Driver
 from podium.testing import Capabilities, DriverConformance, RecordedLaunch
-from podium.testing._conformance.attributes import Attributes
 from podium.testing._conformance.dialect import Dialect
 from podium.testing._conformance.grids import Grids
 from podium.testing._conformance.kernels import Kernels
 from podium.testing._conformance.loading import Loading
-from podium.testing._conformance.scratch import Scratch
 from podium.testing._conformance.streams import Streams
 from podium.testing._conformance.timeline import Timeline
 
@@ -49,7 +47,7 @@ if KIND == "twins":
 PARTS: dict[str, tuple[type, ...]] = {
     "all": (DriverConformance,),
     "twins": (Dialect, Kernels),
-    "model": (Attributes, Grids, Loading, Scratch, Streams, Timeline),
+    "model": (Grids, Loading, Streams, Timeline),
 }
 
 

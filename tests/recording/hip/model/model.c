@@ -18,6 +18,8 @@
 #define PACKET_BYTES 64
 #define COMPUTE_QUEUE 2
 #define KEPT 1024
+#define SHORT 20 /* microseconds between two looks at a queue: while there is work, and when there was none for long */
+#define LONG 1000
 #define KERNARG_KEPT 4096
 
 enum packet { PACKET_INVALID = 1, PACKET_DISPATCH = 2, PACKET_BARRIER_AND = 3, PACKET_BARRIER_OR = 5 };
@@ -173,7 +175,7 @@ static void wait_for(const struct queue *queue, const struct barrier_packet *pac
             pending += is_pending(queue->model, packet->signals[i]);
         }
         if (!pending || (any && pending < given) || is_over(queue)) return;
-        usleep(20);
+        usleep(SHORT);
     }
 }
 
@@ -186,7 +188,7 @@ static void *serve(void *argument) {
     struct queue *queue = argument;
     const struct model *model = queue->model;
     uint64_t *write_index = at(model, queue->places.write_index), *read_index = at(model, queue->places.read_index);
-    uint64_t slots = queue->places.bytes / PACKET_BYTES, next = 0;
+    uint64_t slots = queue->places.bytes / PACKET_BYTES, next = 0, idle = 0;
     while (!is_over(queue)) {
         uint8_t *packet = (uint8_t *)at(model, queue->places.ring) + next % slots * PACKET_BYTES;
         uint16_t header = PACKET_INVALID;
@@ -194,9 +196,10 @@ static void *serve(void *argument) {
             header = __atomic_load_n((uint16_t *)packet, __ATOMIC_ACQUIRE);
         unsigned type = header & 0xff;
         if (type == PACKET_INVALID) { /* nothing yet, or its writer has not finished */
-            usleep(20);
+            usleep(idle++ < 50 ? SHORT : LONG);
             continue;
         }
+        idle = 0;
         uint64_t signal = ((struct barrier_packet *)packet)->signal;
         work(queue, packet, type);
         __atomic_store_n((uint16_t *)packet, PACKET_INVALID, __ATOMIC_RELEASE);
