@@ -10,7 +10,8 @@ import os
 import struct
 
 import pytest
-from amd_kernels import KERNELS, code
+from amd_kernels import KERNELS, SOURCE, code
+from recording.hip.compiling import MISSING
 from recording.hip.machine import Machine, StandIn
 
 SCALARS = struct.pack("=bBhHiIqQfd?", -1, 200, -3, 40000, -5, 6, -7, 1 << 63, 1.5, -2.5, True)
@@ -288,3 +289,22 @@ def test_functions_by_name(hip: Machine) -> None:
     assert address("hipNothing", 60000000) == 0
     assert address("hipGetDeviceProperties", 500) == exported("hipGetDeviceProperties")
     assert address("hipGetDeviceProperties", 600) == exported("hipGetDevicePropertiesR0600")
+
+
+def test_a_source_is_compiled_and_launched(hip: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From text to arguments in the device's memory, with hipRTC where each version has it: in HIP 5, inside the runtime."""
+    pytest.importorskip("podium_amd", reason="podium-amd is not installed")
+    pytest.importorskip("rocm.bindings", reason="hip-python is not installed")
+    if isinstance(hip, StandIn) and not os.environ["RECORDING_HIPRTC"]:
+        pytest.skip(MISSING)
+    import podium
+
+    monkeypatch.setenv("PODIUM_LAUNCHER", "interpreted")
+    kernel = podium.kernel(SOURCE, "misaligned")
+    x = podium.asarray([1.0, 2.0])
+    kernel[podium.LaunchConfig(2, 64)](7, struct.pack("fff", 1, 2, 3), -5, x)
+    dispatch = hip.dispatches()[-1]
+    places = KERNELS["misaligned"].places()
+    expected = [struct.pack("i", 7), struct.pack("fff", 1, 2, 3), struct.pack("q", -5), struct.pack("Q", x.ptr)]
+    assert [dispatch.argument(at, it.size) for at, it in places] == expected
+    assert x.tolist() == [1.0, 2.0]
