@@ -1,6 +1,6 @@
 /* The part of the HIP runtime that launches need, declared by hand: users have no HIP headers.
  *
- * Names and layouts are those of hip_runtime_api.h, with podium's prefix; the tests compare them with AMD's.
+ * Names and layouts are those of hip_runtime_api.h, with podium's prefix; tests/backends/test_amd_header.py compares them.
  * Nothing is linked: podium_amd.launcher gives the addresses when a launcher is loaded.
  */
 #ifndef PODIUM_AMD_RUNTIME_H
