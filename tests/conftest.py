@@ -54,6 +54,7 @@ _OLDEST = {
     "test_amd_examples",
     "test_amd_hiprtc",
     "test_amd_numbers",
+    "test_amd_recording_abi",
     "test_amd_recording_library",
     "test_amd_runtime",
     "test_conformance_catches",
