@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -117,11 +121,34 @@ def test_watched_launches_are_said_to_be_slow(
     assert "Note: debugging is on" in capsys.readouterr().out
 
 
+def test_a_variable_that_makes_launches_slow_is_told_as_well() -> None:
+    """PODIUM_DEBUG is read with the first launcher, and the note comes before that."""
+    pytest.importorskip("podium_cpu", reason="podium-cpu is not installed")
+    command = [sys.executable, "-m", "podium", "bench", "copy", "--quick", "--backend", "cpu"]
+    done = subprocess.run(command, env={**os.environ, "PODIUM_DEBUG": "1"}, capture_output=True, text=True, check=True)
+    assert "Note: debugging is on" in done.stdout.partition("Copies")[0]
+
+
+def test_figures_are_written_though_nobody_reads_the_tables(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A pipe that is closed meanwhile costs the tables, and not the file."""
+
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    assert main(["bench", "--quick", "copy", "--json", str(tmp_path / "x.json")]) == 141
+    check_object(json.loads((tmp_path / "x.json").read_text()), ["Copies"])
+
+
 @pytest.mark.parametrize(
     ("words", "status", "problem"),
     [
         (["lunch"], 2, "there is no part lunch; there are: launch, growth, copy, start"),
         (["--plot", "/no/such/folder/x.svg"], 2, "there is no folder /no/such/folder"),
+        (["--json", "/"], 2, "--json /: that is a folder"),
         (["--backend", "gizmo"], 1, "Unknown backend 'gizmo'"),
     ],
 )

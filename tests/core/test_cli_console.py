@@ -96,6 +96,17 @@ def test_no_column_is_cut_off(columns: int, monkeypatch: pytest.MonkeyPatch) -> 
         assert word in shown
 
 
+def test_a_title_is_one_line_beside_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A title that has two lines over a column has one where the table is too wide."""
+    monkeypatch.setenv("COLUMNS", "10")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    Console(stream).table(("one launch", "median\n(µs)"), [("bound launch", "0.29")])
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
+    assert plain == "one launch: bound launch\nmedian (µs): 0.29\n\n"
+
+
 def test_a_terminal_has_colour() -> None:
     """On a terminal states are coloured."""
     assert COLOUR.search(on_terminal(120))

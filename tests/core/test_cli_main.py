@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -246,6 +247,14 @@ def test_broken_pipe_is_quiet(words: list[str], unbuffered: str) -> None:
     # argparse itself says nothing of a help that nobody reads
     assert done.returncode == 141 or words[1] == "--help"
     assert done.stderr == ""
+
+
+def test_streams_that_are_closed() -> None:
+    """A command whose output is closed, as by >&-, does its work and ends as it would."""
+    command = f"{shlex.quote(sys.executable)} -W error -m podium"
+    script = f"{command} cache info >&- && {command} --version >&- && {command} cache info 2>&- >&- && {command} x 2>&-"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
 
 
 @pytest.mark.filterwarnings("default::podium.errors.PodiumWarning")

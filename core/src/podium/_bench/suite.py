@@ -46,9 +46,17 @@ def _effort(quick: bool, rounds: int, seconds: float) -> Effort:
 
 
 def reservations(about: dict[str, Any]) -> Iterator[str]:
-    """Say what in this process or on this machine makes launches slower than they are elsewhere."""
-    from podium import _debug, _state
+    """Say what in this process or on this machine makes launches slower than they are elsewhere.
 
+    Raises `SettingError` if a variable that would make them so means nothing.
+    """
+    from podium import _debug, _settings, _state
+
+    _debug.start_from_environment()  # as the first launcher would do, which is made later
+    if _settings.trace_file() is not None:
+        from podium import _trace
+
+        _trace.start_from_environment()
     attended = _state.attended()
     if _debug.enabled():
         yield "debugging is on, so every launch goes through Python and is waited for"

@@ -54,6 +54,8 @@ def chosen_parts(options: argparse.Namespace, parts: Mapping[str, str]) -> list[
     for option, file in (("--json", None if prints_json(options) else options.json), ("--plot", options.plot)):
         if file is not None and not Path(file).absolute().parent.is_dir():
             raise ValueError(f"{option} {file}: there is no folder {Path(file).absolute().parent}")
+        if file is not None and Path(file).is_dir():
+            raise ValueError(f"{option} {file}: that is a folder; name a file in it")
     return [name for name in parts if not options.parts or name in options.parts]
 
 

@@ -41,6 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     the user, 141 a reader of the output that went away.
     """
     arguments = _joined(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the process was started with it closed
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - it stays
     _accept_all_characters(sys.stdout)
     _accept_all_characters(sys.stderr)
     try:

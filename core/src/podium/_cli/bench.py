@@ -42,9 +42,11 @@ def run(options: argparse.Namespace) -> int:
             report.note(f"Note: {text}.")
         with watcher.bar(len(parts)) as bar:
             measure_parts(report, driver, parts, bar, backend=options.backend, quick=options.quick)
-    if not prints_json(options):
-        shown.print(Console())
-    finish(report, options)
+    try:
+        finish(report, options)
+    finally:  # whoever reads the tables may have gone, and a file may be in the way: neither costs the other
+        if not prints_json(options):
+            shown.print(Console())
     return 0
 
 

@@ -128,8 +128,9 @@ class Console:
             return
         for row in rows:
             for column, cell in zip(columns, row):
+                title = column.replace("\n", " ")
                 self._rich.print(
-                    Text(f"{column}: ", style="bold") + Text(cell, style=_STYLES.get(cell, "")), soft_wrap=True
+                    Text(f"{title}: ", style="bold") + Text(cell, style=_STYLES.get(cell, "")), soft_wrap=True
                 )
             self._rich.print()
 
