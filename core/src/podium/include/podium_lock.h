@@ -6,7 +6,7 @@
  *
  * Threads that launch one after another come back for the lock every few microseconds, and to be put to sleep and woken
  * takes longer than that: eight threads would be slower than one. So who comes back looks whether another such thread
- * has the lock, and then waits awake for as long as that one needs to come to its next driver call.
+ * has the lock, and then waits awake for a while.
  */
 #ifndef PODIUM_LOCK_H
 #define PODIUM_LOCK_H
@@ -14,12 +14,12 @@
 #include "podium_launch.h"
 
 #if defined(__GNUC__) && defined(__x86_64__)
-#define PODIUM_PATIENCE 120000 /* ticks: some fifty microseconds */
+#define PODIUM_PATIENCE 240000 /* ticks: some hundred microseconds */
 PODIUM_INLINE uint64_t podium_now(void) { return __builtin_ia32_rdtsc() | 1; }
 PODIUM_INLINE void podium_pause(void) { __builtin_ia32_pause(); }
 #else
 #include <time.h>
-#define PODIUM_PATIENCE 50000 /* nanoseconds */
+#define PODIUM_PATIENCE 100000 /* nanoseconds */
 PODIUM_INLINE uint64_t podium_now(void) {
     struct timespec time;
     timespec_get(&time, TIME_UTC);
@@ -30,24 +30,21 @@ PODIUM_INLINE void podium_pause(void) {}
 
 #if defined(__GNUC__) && !defined(Py_GIL_DISABLED)
 
-/* Wait while a thread that has come back lately has the lock; then be that thread. Once a single thread sleeps at the
- * lock, each that lets go of it has to wake it, which takes ten times as long as a launch and sends others to sleep: so
- * threads that meet here all the time are patient, and those that seldom do are not. */
+/* Wait for the turn of this thread, while one that has come back lately has the lock. Once a single thread sleeps at the
+ * lock, each that lets go of it has to wake it, which takes ten times as long as a launch: so the wait is long enough for
+ * many others to come and go, and short beside the five milliseconds that Python lets a thread keep the lock. */
 PODIUM_ASIDE static void podium_wait_awake(uint64_t *holder, uint64_t now) {
-    static _Thread_local uint64_t last;
-    const uint64_t begin = now, patience = now - last < 40 * PODIUM_PATIENCE ? PODIUM_PATIENCE : PODIUM_PATIENCE / 8;
-    for (;;) {
+    const uint64_t begin = now;
+    while (now - begin < PODIUM_PATIENCE) {
         uint64_t since = __atomic_load_n(holder, __ATOMIC_RELAXED);
         if (since == 0) {
-            if (__atomic_compare_exchange_n(holder, &since, now, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) break;
-        } else if ((now > since && now - since > patience) || now - begin > 40 * PODIUM_PATIENCE) {
-            __atomic_store_n(holder, now, __ATOMIC_RELAXED); /* it does something else by now */
-            break;
+            if (__atomic_compare_exchange_n(holder, &since, now, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+        } else if (now > since && now - since > PODIUM_PATIENCE) {
+            return; /* it does something else by now */
         }
         podium_pause();
         now = podium_now();
     }
-    last = now;
 }
 
 PODIUM_UNUSED static PyThreadState *podium_leave(void) {
