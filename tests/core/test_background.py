@@ -13,11 +13,12 @@ import pytest
 from podium._cache import Cache, cache_key
 from podium.backend import BackgroundCall
 
-# A module whose import does not end before the program says so, and one that cannot be imported.
+# A module whose import does not end before the program says so, and two that cannot be imported.
 MODULES = {
     "slow_vendor": "import threading\nfrom gate import opened\nopened.wait(20)\nthread = threading.current_thread().name\n",
     "gate": "import threading\nopened = threading.Event()\n",
     "broken_vendor": "raise ImportError('no such library')",
+    "failing_vendor": "raise RuntimeError('another version of the driver')",
 }
 
 BEGIN = """
@@ -75,10 +76,10 @@ print(threading.active_count())
 
 
 def test_what_cannot_be_imported_early_is_said_by_who_needs_it(tmp_path: Path) -> None:
-    """A module that is missing or broken is no error of the early import, which goes on with the next one."""
+    """A module that is missing or fails in any way is no error of the early import, which goes on with the next one."""
     program = """
 gate.opened.set()
-import_early(["missing_vendor"], ["broken_vendor", "slow_vendor"])
+import_early(["missing_vendor"], ["broken_vendor", "failing_vendor", "slow_vendor"])
 wait()
 print("slow_vendor" in sys.modules)
 try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from podium import _file_stamps
-from podium._cache import default_cache, reset_cache
+from podium._cache import cache_key, default_cache, reset_cache
 from podium._file_stamps import folder_digest
 
 RESTLESS_NS = _file_stamps._RESTLESS_NS
@@ -95,6 +95,17 @@ def test_every_change_shows(folder: Path) -> None:
     assert changed()
     (folder / "__pycache__" / "d.h").write_text("other")
     assert folder_digest(folder) == seen[-1]
+
+
+def test_a_file_may_have_any_time(folder: Path) -> None:
+    """CAC-14: times that no clock shows, as damaged archives leave them, are times like others."""
+    path, key = folder / "a.h", cache_key("digest", "far")
+    for seconds in (0, -(2**34), 2**34):  # file systems that have no such times take the nearest one
+        os.utime(path, (seconds, seconds))
+        _file_stamps.remember(key, b"found", _file_stamps.look([os.fsencode(path)]), 2**80)
+        assert _file_stamps.recall(key) == b"found"
+    os.utime(path, (0, 0))
+    assert _file_stamps.recall(key) is None
 
 
 def test_the_same_files_elsewhere_have_the_same_digest(folder: Path, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def import_early(launching: Iterable[str], compiling: Iterable[str]) -> None:
 
 def _import(modules: list[str]) -> None:
     for each in modules:
-        with suppress(ImportError):
+        with suppress(Exception):  # a module may fail in any way, and nobody has asked for it yet
             __import__(each)
 
 

@@ -26,7 +26,7 @@ _RESTLESS_NS = 2_000_000_000
 _HEAD = Struct("<qq")
 _NUMBERS = 4
 _MISSING = (0,) * _NUMBERS
-_LARGEST = (1 << 63) - 1  # the number of a file may have more bits
+_LARGEST = (1 << 63) - 1  # the number of a file may have more bits, and so may its times: some file systems take any
 
 
 def look(paths: Iterable[bytes]) -> Statuses:
@@ -53,7 +53,7 @@ def recall(key: str, base: bytes = b"") -> bytes | None:
     for name in names:
         try:
             status = os.stat(base + name)
-            numbers += (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _LARGEST)
+            numbers += _stamp(status)
         except OSError:
             numbers += _MISSING
     same = len(names) == count and Struct(f"<{len(numbers)}q").pack(*numbers) == kept[stamps:paths]
@@ -72,10 +72,15 @@ def remember(key: str, found: bytes, statuses: Statuses, since: int, base: bytes
         elif max(status.st_mtime_ns, status.st_ctime_ns) >= since - _RESTLESS_NS:
             return
         else:
-            numbers += (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & _LARGEST)
+            numbers += _stamp(status)
     stamps = Struct(f"<{len(numbers)}q").pack(*numbers)
     names = b"\0".join(path.removeprefix(base) for path in statuses)
     default_cache().put(key, _HEAD.pack(len(found), len(statuses)) + found + stamps + names)
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    times = status.st_mtime_ns & _LARGEST, status.st_ctime_ns & _LARGEST
+    return status.st_size, *times, status.st_ino & _LARGEST
 
 
 def folder_digest(folder: str | os.PathLike[str], *, suffix: str = "", deep: bool = True) -> str:
