@@ -14,6 +14,7 @@ from typing import Any
 
 from host_compiler import measure_compiler
 from program import Program
+from scale import measure_scale
 from starting import measure_start
 
 import podium
@@ -31,6 +32,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "launch": "one launch, at both levels, with each kind of argument",
     "growth": "0 to 256 ints and tensors",
+    "scale": "one kernel alone, one of ten thousand, and ten thousand in turn",
     "hooks": "with hooks, with a trace file, with debugging",
     "start": "import podium and the choice of the driver, beside a bare Python",
     "compiler": "the host compiler's time for one launcher",
@@ -75,6 +77,7 @@ def main() -> int:
     measure: dict[str, Callable[[Report], object]] = {
         "launch": lambda report: measure_launch(report, effort),
         "growth": lambda report: measure_growth(report, effort),
+        "scale": lambda report: measure_scale(report, effort, kernel_at),
         "hooks": lambda report: measure_hooks(report, effort),
         "start": lambda report: measure_start(report, processes),
         "compiler": lambda report: measure_compiler(report, processes),
