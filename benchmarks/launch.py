@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 PARTS = {
     "launch": "one launch, at both levels, with each kind of argument",
     "growth": "0 to 256 ints and tensors",
-    "scale": "one kernel alone, one of ten thousand, and ten thousand in turn",
+    "scale": "one kernel alone, one of ten thousand, and ten thousand in turn; one thousand if quick",
     "hooks": "with hooks, with a trace file, with debugging",
     "start": "import podium and the choice of the driver, beside a bare Python",
     "compiler": "the host compiler's time for one launcher",
@@ -77,7 +77,7 @@ def main() -> int:
     measure: dict[str, Callable[[Report], object]] = {
         "launch": lambda report: measure_launch(report, effort),
         "growth": lambda report: measure_growth(report, effort),
-        "scale": lambda report: measure_scale(report, effort, kernel_at),
+        "scale": lambda report: measure_scale(report, effort, kernel_at, 1000 if options.quick else 10_000),
         "hooks": lambda report: measure_hooks(report, effort),
         "start": lambda report: measure_start(report, processes),
         "compiler": lambda report: measure_compiler(report, processes),
