@@ -594,6 +594,34 @@ def test_a_capture_that_ends_elsewhere_leaves_the_one_there(fake: FakeDriver) ->
     assert numbers(fake) == [1, 2]
 
 
+def test_nobody_waits_while_a_capture_begins() -> None:
+    """SCR-07: other threads are refused to wait for the device from before the driver captures; and no longer if it does not."""
+    told: list[str] = []
+
+    class Watched(FakeDriver):
+        def begin_capture(self, device: int, stream: int) -> None:
+            thread = threading.Thread(target=wait)
+            thread.start()
+            thread.join()
+            super().begin_capture(device, stream)
+
+    def wait() -> None:
+        try:
+            with podium.use(fake):
+                podium.synchronize()
+        except CaptureError as error:
+            told.append(str(error))
+
+    fake = Watched()
+    with podium.use(fake):
+        with podium.capture():
+            pass
+        with pytest.raises(CaptureError, match="default stream"), podium.capture(stream=fake.current_stream(0)):
+            pass
+        podium.synchronize()
+    assert len(told) == 2 and all("elsewhere" in text for text in told) and not _state.attended()
+
+
 def test_a_launch_stays_on_its_device(fake: FakeDriver) -> None:
     """CTX-04: a capture is of one device, and others take part by streams of theirs, where the driver has graphs."""
     made = kernel()

@@ -196,10 +196,14 @@ def begin(capture: Capture) -> None:
             f"capture both parts at once",
             backend=capture.driver.name,
         )
-    capture.begin()
-    with _lock:
+    with _lock:  # first, so that no other thread waits for the device from when the driver captures
         _open.add(capture)
         _state.attend(_state.CAPTURES, True)
+    try:
+        capture.begin()
+    except BaseException:
+        _close(capture)
+        raise
     _current.set(capture)
 
 
@@ -210,9 +214,13 @@ def end(capture: Capture) -> int:
     try:
         return capture.end()
     finally:
-        with _lock:
-            _open.discard(capture)
-            _state.attend(_state.CAPTURES, bool(_open))
+        _close(capture)
+
+
+def _close(capture: Capture) -> None:
+    with _lock:
+        _open.discard(capture)
+        _state.attend(_state.CAPTURES, bool(_open))
 
 
 def forbid_waiting(driver: Driver, device: int, stream: int | None) -> None:
