@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -522,3 +523,13 @@ def test_no_device_to_try(site: Site, capsys: pytest.CaptureFixture[str]) -> Non
     """Where there is no device, --run says so."""
     out = text(capsys, "--run", status=1)
     assert "none: there is no device" in out
+
+
+def test_a_variable_that_a_backend_refuses() -> None:
+    """What is to be corrected is the variable, and not the backend that cannot be made with it."""
+    pytest.importorskip("podium_cpu", reason="podium-cpu is not installed")
+    command, variables = [sys.executable, "-m", "podium", "doctor"], {"PODIUM_CPU_SANITIZE": "nonsense"}
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    advice = done.stdout.partition("What to do")[2]
+    assert "backend cpu: PODIUM_CPU_SANITIZE='nonsense' is not valid" in advice
+    assert "correct it, or unset PODIUM_CPU_SANITIZE" in advice and "upgrade, repair" not in advice

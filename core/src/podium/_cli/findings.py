@@ -35,12 +35,15 @@ def _backends(report: Report) -> Iterator[Finding]:
     for backend in report.backends:
         subject = f"backend {backend.name}"
         if backend.state == "failed":
-            yield Finding(
-                subject,
-                backend.reason or "it is broken",
-                f"upgrade, repair or remove {backend.distribution}, or leave it out with "
-                f"PODIUM_DISABLED_PLUGINS={backend.name}; podium doctor --traceback shows the whole error",
+            reason = backend.reason or "it is broken"
+            wrong = next((each.name for each in report.environment if reason.startswith(f"{each.name}=")), None)
+            action = (
+                f"correct it, or unset {wrong}"
+                if wrong is not None
+                else f"upgrade, repair or remove {backend.distribution}, or leave it out with "
+                f"PODIUM_DISABLED_PLUGINS={backend.name}; podium doctor --traceback shows the whole error"
             )
+            yield Finding(subject, reason, action)
         if not backend.active:
             continue
         if backend.devices is not None and backend.devices.error is not None:
