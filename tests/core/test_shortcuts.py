@@ -480,6 +480,43 @@ def test_arrays_that_refuse_do_so_alike(fake: FakeDriver, level: str, refusal: E
     assert len(fake.launches) == 1
 
 
+class Interrupted:
+    """It interrupts, as Ctrl-C does, when one of its attributes is first asked for; then it is an array and a stream."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("__cuda_stream__", "__cuda_array_interface__", "__dlpack_device__", "__dlpack__"):
+            raise AttributeError(name)
+        if name == self.name:
+            self.name = ""
+            raise KeyboardInterrupt
+        return lambda **keywords: (0, 5) if name == "__cuda_stream__" else getattr(FakeArray(64), name)(**keywords)
+
+
+def test_an_interrupt_is_not_lost(fake: FakeDriver, level: str) -> None:
+    """Ctrl-C while an array or a stream is asked ends the launch; it is no answer, to be asked for again."""
+
+    def array(*names: str) -> Any:
+        """Make an array whose type has these attributes, and whose last one interrupts."""
+        asked = {name: property(lambda self, name=name: self.__getattr__(name)) for name in names}
+        return type("Array", (Interrupted,), asked)(names[-1])
+
+    kernel, knowing = podium.kernel(SOURCE), knowing_driver_class()()
+    kernel[1, 1](FakeArray(64), 1)
+    launches: list[Callable[[], object]] = [
+        lambda: kernel[1, 1](array("__dlpack_device__", "__dlpack__"), 1),
+        lambda: kernel[1, 1](array("__dlpack__", "__dlpack_device__"), 1),
+        lambda: kernel[1, 1](FakeArray(64), 1, stream=Interrupted("__cuda_stream__")),
+        lambda: kernel.binding(knowing).get((1, 1))(array("__cuda_array_interface__"), 1),
+    ]
+    for launch in launches:
+        with pytest.raises(KeyboardInterrupt):
+            launch()
+    assert len(fake.launches) == 1 and knowing.launches == []
+
+
 # ---- Arrays with __cuda_array_interface__ ----
 
 

@@ -97,7 +97,7 @@ PODIUM_ASIDE static int podium_array_without_table(struct podium_call *call, int
             return 0;
         }
     }
-    PyErr_Clear();
+    if (!podium_forget_error()) return -1;
 #endif
     if (type.has_dlpack) {
         if (podium_from_dlpack(call, value, writable, out) == 0) return 0;
@@ -105,7 +105,7 @@ PODIUM_ASIDE static int podium_array_without_table(struct podium_call *call, int
 #if PODIUM_DRIVER_POINTER
     else if (type.has_interface && podium_from_interface(call, value, writable, out) == 0) return 0;
 #endif
-    return podium_locate(call, index, value, out);
+    return podium_forget_error() ? podium_locate(call, index, value, out) : -1;
 }
 
 int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
@@ -122,10 +122,8 @@ int podium_pointer(struct podium_call *call, int index, PyObject *value, int wri
     const struct podium_exchange *exchange = type->exchange;
     if (exchange == NULL) return podium_array_without_table(call, index, value, writable, out, *type);
     struct podium_tensor tensor;
-    if (PODIUM_UNLIKELY(exchange->tensor_from_object(value, &tensor) != 0)) {
-        PyErr_Clear();
-        return podium_locate(call, index, value, out);
-    }
+    if (PODIUM_UNLIKELY(exchange->tensor_from_object(value, &tensor) != 0))
+        return podium_forget_error() ? podium_locate(call, index, value, out) : -1;
     int32_t device_type = tensor.device.type;
     if (PODIUM_UNLIKELY(!podium_driver_reaches(device_type) ||
                         (call->launcher->contiguous && !podium_is_contiguous(&tensor))))

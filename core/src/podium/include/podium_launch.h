@@ -188,6 +188,14 @@ PODIUM_ASIDE static int podium_locate(struct podium_call *call, int index, PyObj
     return 0;
 }
 
+/* Forget an error, because Python asks again and says it. Tell whether there is none: an interrupt is for the caller. */
+static int podium_forget_error(void) {
+    if (PyErr_Occurred() == NULL) return 1;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return 0;
+    PyErr_Clear();
+    return 1;
+}
+
 #include "podium_array.h"
 
 #endif

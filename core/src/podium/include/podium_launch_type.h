@@ -56,10 +56,7 @@ static int podium_is_of_another(PyObject *stream, PyObject *driver) {
 PODIUM_ASIDE static int podium_stream_of(PyObject *driver, PyObject *value, uint64_t *stream) {
     if (podium_is_of_another(value, driver)) return 1;
     PyObject *method = PyObject_GetAttr(value, podium_names[PODIUM_CUDA_STREAM]);
-    if (method == NULL) {
-        PyErr_Clear();
-        return 1;
-    }
+    if (method == NULL) return podium_forget_error() ? 1 : -1;
     PyObject *pair = PODIUM_IS_TUPLE(method) ? NULL : PyObject_Vectorcall(method, NULL, 0, NULL);
     int result = PODIUM_IS_TUPLE(method) ? 1 : pair == NULL ? -1 : 1;
     Py_DecRef(method);

@@ -1,8 +1,8 @@
 /* Arrays that are asked through methods in Python: `__dlpack__`, and `__cuda_array_interface__`.
  *
  * C asks the methods and reads the answers, which is most of what a launch with such an array costs. It takes what is
- * plain; for all else, and for whatever is wrong, podium._arrays asks again. Functions here return 0, or -1 without an
- * exception where Python is to decide.
+ * plain; for all else, and for whatever is wrong, podium._arrays asks again. Functions here return 0, or -1 where Python
+ * is to decide; then there is no exception but an interrupt, or another one that is no error.
  */
 #ifndef PODIUM_PROTOCOL_H
 #define PODIUM_PROTOCOL_H
@@ -40,9 +40,8 @@ static int podium_intern_names(void) {
     return podium_export_keywords == NULL || podium_export_version == NULL ? -1 : 0;
 }
 
-/* What a failed call leaves behind is forgotten: Python asks again, and says it. */
 static int podium_left_to_python(PyObject *object) {
-    PyErr_Clear();
+    podium_forget_error();
     Py_DecRef(object);
     return -1;
 }

@@ -167,7 +167,7 @@ extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_FalseStruct;
 extern struct podium_opaque_type {
     PyObject ob_base;
 } PyLong_Type, PyFloat_Type, PyTuple_Type, PyDict_Type, PyUnicode_Type, PyType_Type;
-extern PyObject *PyExc_SystemError, *PyExc_TypeError, *PyExc_ImportError, *PyExc_MemoryError;
+extern PyObject *PyExc_Exception, *PyExc_SystemError, *PyExc_TypeError, *PyExc_ImportError, *PyExc_MemoryError;
 #define Py_None (&_Py_NoneStruct)
 #define Py_True (&_Py_TrueStruct)
 #define Py_False (&_Py_FalseStruct)
@@ -222,6 +222,7 @@ PyObject *PyCapsule_New(void *, const char *, void (*)(PyObject *));
 int PyCapsule_IsValid(PyObject *, const char *);
 void *PyCapsule_GetPointer(PyObject *, const char *);
 PyObject *PyErr_Occurred(void);
+int PyErr_ExceptionMatches(PyObject *);
 void PyErr_Clear(void);
 void PyErr_SetString(PyObject *, const char *);
 PyObject *PyErr_Format(PyObject *, const char *, ...);
