@@ -193,6 +193,22 @@ __global__ void k(float *x) { *x = OWN; }
     )
 
 
+def test_the_registers_of_a_thread_are_bounded() -> None:
+    """max_registers= bounds what the code object counts, with accumulation registers where both are one file."""
+    steps = "for (int i = 0; i < 32; ++i)"
+    source = (
+        f"__global__ void k(float *x) {{ float v[32]; {steps} v[i] = x[i * 64 + threadIdx.x]; __syncthreads();\n"
+        f"{steps} v[i] = v[i] * v[(i * 7 + 3) & 31] + v[(i * 5) & 31];\n"
+        f"{steps} x[i * 64 + threadIdx.x] = v[i]; }}"
+    )
+    for target in (WAVE64, WAVE32):
+        free, bounded = (
+            CodeObject(compile_program(program(source, max_registers=most), target).code).kernels[0]
+            for most in (None, 24)
+        )
+        assert bounded.vector_registers <= 24 < free.vector_registers
+
+
 @pytest.mark.parametrize(
     ("code", "device", "runs"),
     [

@@ -95,6 +95,20 @@ def test_a_refused_launch_is_an_error_that_says_all(hip: StandIn, level: str) ->
     assert hip.runtime.hipPeekAtLastError() == 0
 
 
+def test_a_status_without_a_name_is_an_error_too(hip: StandIn, level: str) -> None:
+    """ERR-02: a status that hip-python has no name for is that of the error, and the thread's device is as it was."""
+    saxpy = kernel(hip, "saxpy")
+    there = podium.empty(4, "fp32", device=1)
+    saxpy[1, 64](there, there, 1.0, 4)
+    for entry in ("hipModuleLaunchKernel", "hipSetDevice", "hipGetDevice"):
+        hip.recording.fail(entry, 12345)
+        with pytest.raises(LaunchError) as caught:
+            saxpy[1, 64](there, there, 1.0, 4)
+        hip.recording.fail(entry, 0, 0)
+        assert caught.value.status == 12345
+        assert (hip.runtime.hipPeekAtLastError(), podium.driver.get("amd").current_device()) == (0, 0)
+
+
 def test_limits_are_looked_at_before_the_launch(hip: StandIn, level: str) -> None:
     """LIM-01: threads of a block and of a grid, shared memory and cooperative grids are refused with the limit's value."""
     before = hip.recording.launch_count()

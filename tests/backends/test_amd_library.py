@@ -72,6 +72,50 @@ def test_two_copies_are_an_error_that_names_both(tmp_path: Path) -> None:
     )
 
 
+def test_a_copy_of_another_name_counts(tmp_path: Path) -> None:
+    """LIB-06: the variable's file may be called anything, and a copy beside it, or named later, is a second one."""
+    file = runtime_library(tmp_path / "mine.so")
+    other = runtime_library(tmp_path / "other/libamdhip64.so.6", 6)
+    program = ASK + "ask(); ctypes.CDLL(sys.argv[1]); library.path = library.mapped; library.abi = str; ask()"
+    assert f"2 copies of the HIP runtime open, {file} and {other}" in python(program, other, PODIUM_AMD_LIBHIP=file)
+    program = ASK + f"ask(); os.environ[library.VARIABLE] = {str(other)!r}; ask()"
+    assert f"this process has {file} open already" in python(program, PODIUM_AMD_LIBHIP=file)
+
+
+def test_the_variable_may_have_a_name_for_the_loader(tmp_path: Path) -> None:
+    """LIB-03: a bare name means the copy that the process has open under it."""
+    file = runtime_library(tmp_path / "libamdhip64.so.6", 6)
+    program = ASK + "ctypes.CDLL(sys.argv[1]); ask()"
+    folder = {"LD_LIBRARY_PATH": tmp_path}
+    assert python(program, file, PODIUM_AMD_LIBHIP="libamdhip64.so.6", **folder) == f"{file} 6"
+
+
+@pytest.mark.parametrize("error", ["RuntimeError", "OSError"])
+def test_a_broken_hip_python_is_an_error_of_podiums(tmp_path: Path, error: str) -> None:
+    """DISC-05: whatever hip-python raises when it is imported, the library is found, and what needs hip-python says why."""
+    file = runtime_library(tmp_path / "libamdhip64.so.6", 6)
+    (tmp_path / "broken/rocm").mkdir(parents=True)
+    (tmp_path / "broken/rocm/__init__.py").write_text(f"raise {error}('on purpose')\n")
+    program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from podium.errors import PodiumError
+from podium_amd import bindings, detection, library
+print(library.path())
+for ask in (bindings.hip, bindings.hiprtc):
+    try:
+        ask()
+    except PodiumError as refusal:
+        print(type(refusal).__name__, "on purpose" in str(refusal))
+sys.path = [sys.argv[1], *(path for path in sys.path if "site-packages" not in path)]
+print(detection._package_reason())
+"""
+    variables = {"LD_LIBRARY_PATH": tmp_path, "PODIUM_AMD_HIPRTC": file}
+    lines = python(program, tmp_path / "broken", **variables).split("\n")
+    assert lines[:3] == [str(file), "BackendError True", "ToolchainError True"]
+    assert lines[3].startswith(f"hip-python cannot be imported: {error}: on purpose. Run: pip install")
+
+
 def test_a_copy_that_compiles_is_no_second_one(tmp_path: Path) -> None:
     """Before HIP 6, hipRTC is in the runtime library; one that is opened to compile is not taken for a runtime."""
     runtime = runtime_library(tmp_path / "libamdhip64.so.7")

@@ -60,6 +60,22 @@ def test_memory_of_each_kind(hip: StandIn) -> None:
     assert counted.counters()["allocations"] == 0 and driver().current_device() == 0
 
 
+def test_what_cannot_be_given_back_leaves_no_error(hip: StandIn) -> None:
+    """ERR-01: nobody is told when an object cannot be freed, so HIP keeps no error of it for others to find."""
+    driver = podium.driver.get("amd")
+    for entry, make in (
+        ("hipFree", lambda: driver.allocate(64, 64, 0, None)),
+        ("hipHostFree", lambda: driver.allocate_pinned(64, 64, 0)),
+        ("hipStreamDestroy", podium.Stream),
+        ("hipEventDestroy", lambda: podium.Stream().record()),
+    ):
+        made = make()
+        with hip.recording.failing(entry, 719):
+            del made
+            gc.collect()
+        assert hip.runtime.hipPeekAtLastError() == 0, entry
+
+
 def test_too_much_memory(hip: StandIn) -> None:
     """What there is not is an error with what there is; nothing of it stays, and HIP keeps no error of it."""
     hip.recording.set_memory(1 << 20)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from podium.errors import BackendError, PodiumError
+from podium.errors import BackendError, PodiumError, ToolchainError
 
 from podium_amd import library
 
@@ -30,10 +30,10 @@ def hip() -> Any:
     try:
         steer("amdhip64", library.path)
         from rocm.bindings import hip
-    except ImportError as error:
+    except Exception as error:  # a broken installation may raise anything
         raise BackendError(
-            f"Launches of the interpreted level need hip-python, which cannot be imported here: {error}. Install it: "
-            f"{INSTALL}"
+            f"Launches of the interpreted level need hip-python, which cannot be imported here: "
+            f"{type(error).__name__}: {error}. Install it: {INSTALL}"
         ) from error
     hip.has_symbol("hipModuleLaunchKernel")  # opens it
     if len(library.mapped()) > 1:  # hip-python had been used before podium was
@@ -43,13 +43,18 @@ def hip() -> Any:
 
 @cache
 def hiprtc() -> Any:
-    """Return ``rocm.bindings.hiprtc`` on the file of `podium_amd.toolchain`. Raises `ImportError`, `ToolchainError`."""
+    """Return ``rocm.bindings.hiprtc`` on the file of `podium_amd.toolchain`. Raises `ToolchainError`."""
     from podium_amd.toolchain import hiprtc_path
 
     hiprtc_path()
-    steer("hiprtc", hiprtc_path)
-    from rocm.bindings import hiprtc
-
+    try:
+        steer("hiprtc", hiprtc_path)
+        from rocm.bindings import hiprtc
+    except Exception as error:  # a broken installation may raise anything
+        raise ToolchainError(
+            f"hipRTC is called through hip-python, which cannot be imported: {type(error).__name__}: {error}. Install "
+            f"it: {INSTALL}"
+        ) from error
     return hiprtc
 
 
@@ -78,7 +83,7 @@ def own_path(name: str) -> str | None:
     """Return what hip-python would open of its own accord: a file, or a name for the loader; None without it."""
     try:
         from rocm.bindings.util import paths
-    except ImportError:
+    except Exception:  # a broken installation may raise anything; what needs hip-python says so
         return None
     ask = getattr(paths.get_library_path, "_before", paths.get_library_path)
     try:

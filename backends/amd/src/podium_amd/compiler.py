@@ -15,6 +15,9 @@ from podium_amd.toolchain import INCLUDE
 
 __all__ = ["compile_program"]
 
+# Processors whose vector and accumulation registers are one file, which threads share.
+_UNIFIED = ("gfx90a", "gfx94", "gfx950", "gfx9-4-")
+
 
 def compile_program(program: Program, target: Target) -> ObjectCode:
     """Compile every kernel of a program for a target. Raises `CompileError` and `ToolchainError`."""
@@ -64,7 +67,7 @@ def _compile(compiler: Hiprtc, program: Program, target: Target, arch: Arch) -> 
     if str(arch) in _archs_of_devices():
         compiler.know(str(arch))
     try:
-        return compiler.compile(_text(program), program.label, str(arch), options, names)
+        return compiler.compile(_text(program, arch), program.label, str(arch), options, names)
     except Refused as refused:
         from podium_amd.diagnostics import explain  # what compiles does not pay for it
 
@@ -89,11 +92,19 @@ def _archs_of_devices() -> set[str]:
     return {each.target.arch for each in devices()}
 
 
-def _text(program: Program) -> str:
+def _text(program: Program, arch: Arch) -> str:
     """Put the dialect in front of the source, and the user's macros between, so that they do not change the dialect."""
     source = program.source.lstrip("\ufeff")
     macros = "".join(f"#define {name} {value}\n" for name, value in program.options.defines)
+    if program.options.max_registers is not None:  # there is no option for it: it is an attribute of kernels
+        bound = f"amdgpu_num_vgpr({_bound(program.options.max_registers, arch)})"
+        macros = f"#undef __global__\n#define __global__ __attribute__((global, {bound}))\n{macros}"
     return f"#include <podium_amd.h>\n{macros}#line 1 {_quote(program.label)}\n{source}\n"
+
+
+def _bound(registers: int, arch: Arch) -> int:
+    """Return what the attribute takes: where accumulation registers are of the same file, it counts pairs."""
+    return max(1, registers // 2) if arch.processor.startswith(_UNIFIED) else registers
 
 
 def _quote(text: str) -> str:

@@ -31,11 +31,11 @@ def current(device: int) -> Iterator[None]:
     if before == device:
         yield
         return
-    check(functions.hipSetDevice(device), f"device {device}")
+    check(functions.hipSetDevice(device), f"hipSetDevice for device {device}")
     try:
         yield
     finally:
-        check(functions.hipSetDevice(before), f"device {before}")
+        check(functions.hipSetDevice(before), f"hipSetDevice back to device {before}")
 
 
 @contextmanager

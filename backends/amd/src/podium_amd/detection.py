@@ -121,7 +121,7 @@ def _library_advice(system: System) -> str:
 
 
 def _package_reason() -> str | None:
-    """Say that hip-python is missing: it is a dependency, which an installation without them leaves out."""
+    """Say that hip-python is missing or broken: it is a dependency, which an installation without them leaves out."""
     # Where packages usually are, it is seen at once; importlib.util costs more to import than all else here.
     if any(os.path.isdir(os.path.join(folder, "rocm", "bindings")) for folder in sys.path):
         return None
@@ -131,4 +131,9 @@ def _package_reason() -> str | None:
         found = find_spec("rocm.bindings.hip") is not None
     except ImportError:
         found = False
+    except Exception as error:  # what a broken one raises when its package is imported
+        return (
+            f"hip-python cannot be imported: {type(error).__name__}: {error}. Run: pip install --force-reinstall "
+            f"'hip-python>=10.0.0.0.1.2,<11'"
+        )
     return None if found else "hip-python is not installed. Run: pip install 'hip-python>=10.0.0.0.1.2,<11'"

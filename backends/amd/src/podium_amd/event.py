@@ -30,7 +30,8 @@ def create_event(device: int, timed: bool) -> int:
 def destroy_event(event: int, device: int) -> None:
     """Give an event back; what waits for it goes on waiting."""
     with suppress(PodiumError), context.current(device), context.relaxed():
-        hip().hipEventDestroy(event)
+        if hip().hipEventDestroy(event):
+            take_last_error()
 
 
 def record_event(event: int, device: int, stream: int) -> int:

@@ -66,13 +66,7 @@ class Hiprtc:
         """Open it. Raises `ToolchainError` if that cannot be."""
         self.path = path
         library.note_compiler(path)
-        try:
-            self._api: Any = bindings.hiprtc()
-        except ImportError as error:
-            raise ToolchainError(
-                f"hipRTC is called through hip-python, which cannot be imported: {error}. Install it: "
-                f"{bindings.INSTALL}"
-            ) from error
+        self._api: Any = bindings.hiprtc()
         with library.taking_along():
             works = self._api.has_symbol("hiprtcCompileProgram")
         if not works:

@@ -11,25 +11,39 @@ from podium.backend import LaunchConfig, Parameters
 from podium_amd import api, bindings
 from podium_amd.attributes import HipLaunchConfig, LaunchAttribute, launch_attributes
 from podium_amd.function import mark_captured
+from podium_amd.status import take_last_error
 from podium_amd.stream import without_alias
 
 __all__ = ["launch"]
+
+_UNKNOWN = 999  # hipErrorUnknown
 
 
 def launch(function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
     """Launch on a device, which is current for the call; return the status."""
     hip = _hip()
-    status, current = hip.hipGetDevice()
-    if status != 0:
-        return int(status)
-    if current == device:
-        return _launch(hip, function, config, without_alias(stream), parameters)
-    (status,) = hip.hipSetDevice(device)
-    if status != 0:
-        return int(status)
-    launched = _launch(hip, function, config, without_alias(stream), parameters)
-    (status,) = hip.hipSetDevice(current)
-    return launched or int(status)
+    try:
+        status, current = hip.hipGetDevice()
+        if status == 0 and current != device:
+            (status,) = hip.hipSetDevice(device)
+        if status != 0:
+            return int(status)
+    except ValueError:
+        return _nameless()
+    restored = 0
+    try:
+        launched = _launch(hip, function, config, without_alias(stream), parameters)
+    except ValueError:
+        launched = _nameless()
+    finally:
+        if current != device:
+            restored = api.hip().hipSetDevice(current)
+    return launched or restored
+
+
+def _nameless() -> int:
+    """Return the status for which hip-python raised ValueError, since it is newer than its names: HIP keeps it."""
+    return take_last_error() or _UNKNOWN
 
 
 @cache

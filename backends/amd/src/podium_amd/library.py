@@ -113,6 +113,8 @@ def mapped() -> list[str]:
     runtime = _found[1].path if _found is not None else ""
     aside = {*_aside, os.environ.get(COMPILER_VARIABLE) or ""}
     found = [file for file in _files() if _same(file, runtime) or not any(_same(file, each) for each in aside)]
+    if runtime and not any(_same(file, runtime) for file in found):
+        found.append(runtime)  # the variable may name a file that is called otherwise
     if len(found) > 1:
         raise BackendError(
             f"This process has {len(found)} copies of the HIP runtime open, {' and '.join(sorted(found))}, and memory "
@@ -167,7 +169,7 @@ def _search(named: str | None, attempts: list[str]) -> Copy:
 
 def _named(named: str, present: list[str], attempts: list[str]) -> Copy:
     """Open the copy that the variable names, which must be the only one."""
-    if present and not _same(present[0], named):
+    if present and not _same(present[0], _mapped_as(named) or named):
         raise BackendError(
             f"{VARIABLE} names {named}, but this process has {present[0]} open already, and can have but one. "
             f"Set the variable before anything else opens the library, or unset it"
@@ -176,6 +178,15 @@ def _named(named: str, present: list[str], attempts: list[str]) -> Copy:
     if copy is None:
         raise BackendError(f"{VARIABLE} names what cannot be used: {attempts[-1]}. Correct the variable, or unset it")
     return copy
+
+
+def _mapped_as(name: str) -> str | None:
+    """Return the file that the loader has open under a name, such as a bare "libamdhip64.so.6"; opens nothing."""
+    try:
+        opened = ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        return _file_of(ctypes.cast(opened.hipModuleLaunchKernel, ctypes.c_void_p).value)
+    except (OSError, UnicodeError, AttributeError):
+        return None
 
 
 def _candidates() -> Iterator[str]:

@@ -98,10 +98,11 @@ class DeviceBuffer(_Buffer):
     def _free(self) -> None:
         functions = hip()
         with context.current(self.device), context.relaxed():
-            if self._stream is None:
-                functions.hipFree(self._address)  # waits for the work before; its failure is that work's
-            elif functions.hipFreeAsync(self._address, self._stream):
-                functions.hipFree(self._address)  # the stream is no more
+            status = functions.hipFreeAsync(self._address, self._stream) if self._stream is not None else 0
+            if self._stream is None or status:  # or the stream is no more
+                status |= functions.hipFree(self._address)  # waits for the work before; its failure is that work's
+            if status:
+                take_last_error()
 
     def _free_bytes(self) -> int:
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
@@ -126,7 +127,8 @@ class PinnedBuffer(_Buffer):
 
     def _free(self) -> None:
         with context.current(self.device), context.relaxed():
-            hip().hipHostFree(self._address)
+            if hip().hipHostFree(self._address):
+                take_last_error()
 
     def _free_bytes(self) -> int:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0

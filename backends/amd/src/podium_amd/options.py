@@ -46,7 +46,7 @@ def arch_of_flags(program: Program) -> Arch | None:
 def hiprtc_options(program: Program, arch: Arch, warp_size: int, folders: Sequence[str]) -> list[str]:
     """Make hipRTC's options for a program; `folders` are those of headers that are not the user's.
 
-    There is none that bounds the registers of a thread: kernels say so themselves, by __launch_bounds__.
+    There is none that bounds the registers of a thread: `podium_amd.compiler` puts that bound into the text.
     """
     options = program.options
     flags = [(name, value) for name, value in _pairs(options.flags) if name not in _ARCH_FLAGS]

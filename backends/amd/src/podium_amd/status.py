@@ -41,12 +41,13 @@ _LOST = (
     "launch it was"
 )
 _ADVICE = {
-    1: "a part of the launch is out of the runtime's bounds",
+    1: "a value that the call was given is out of the runtime's bounds",
     2: "free memory of the device, or use less of it",
     9: "a block or a grid is larger than the device takes",
     98: "the code has no kernel of this name for the device",
     100: "no GPU is visible; look at HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES, and at what rocminfo lists",
-    101: "no GPU is visible, or there is none of this number; look at HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES",
+    101: "no GPU is visible, or there is none of this number, or a stream is another device's; look at "
+    "HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES",
     400: "the stream, the event or the function belongs to another device, or has been destroyed",
     701: "a block needs more registers or LDS than a compute unit has; make the block smaller",
     719: "the block may be larger than the kernel was compiled for; or an earlier launch has failed",
@@ -71,12 +72,13 @@ def _ask(function: str, status: int) -> str:
     return (ask(status) or b"").decode("utf-8", "replace")
 
 
-def take_last_error() -> None:
-    """Clear the error that the runtime keeps for the thread, when it becomes an exception.
+def take_last_error() -> int:
+    """Clear the error that the runtime keeps for the thread, when it becomes an exception; return its status.
 
     Other libraries ask for it after launches of their own, and would take it for theirs.
     """
-    library.library().hipGetLastError()
+    status: int = library.library().hipGetLastError()
+    return status
 
 
 def launch_error(status: int, what: str, device: int) -> LaunchError:

@@ -72,4 +72,5 @@ def create_stream(device: int, priority: int) -> int:
 def destroy_stream(stream: int, device: int) -> None:
     """Give a stream back; the runtime lets its work end."""
     with suppress(PodiumError), context.current(device):
-        hip().hipStreamDestroy(stream)
+        if hip().hipStreamDestroy(stream):
+            take_last_error()
