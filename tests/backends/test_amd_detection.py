@@ -115,6 +115,18 @@ def test_masks_that_hide_all(healthy: Machine, variable: str, value: str, words:
     says(healthy.reason(**{variable: value}), words, f"{variable}=0")
 
 
+def test_what_is_no_number_is_left_to_the_runtime(healthy: Machine) -> None:
+    """ACT-02: a mask or a topology with other characters than digits stops nothing: the count on first use decides."""
+    for mask in ("\u00b2", "GPU-1a2b", "x,0", ",0"):
+        assert healthy.reason(HIP_VISIBLE_DEVICES=mask) == "None"
+    (healthy.root / "sys/class/kfd/kfd/topology/nodes/\u00b2").mkdir()
+    for number in (1, 2):
+        properties = healthy.root / f"sys/class/kfd/kfd/topology/nodes/{number}/properties"
+        if properties.exists():
+            properties.write_text(properties.read_text() + "simd_count \u00b2\nno value\n")
+    assert healthy.reason() == "None"
+
+
 def test_an_empty_mask_of_an_older_runtime_is_none(healthy: Machine) -> None:
     """Before HIP 7 an empty HIP_VISIBLE_DEVICES was the same as none; that of the layer below always hides all."""
     folder = runtime_library(healthy.root / "old/libamdhip64.so.5", 5).parent

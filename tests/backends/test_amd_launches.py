@@ -167,6 +167,50 @@ def test_code_that_does_not_fit_is_refused(hip: StandIn) -> None:
     assert hip.recording.counters()["modules"] == 0
 
 
+def bundle(hip: StandIn, *archs: str) -> bytes:
+    """Make what hipcc makes of code objects for the host and for some architectures."""
+    names = ["host-x86_64-unknown-linux--", *(f"hipv4-amdgcn-amd-amdhsa--{arch}" for arch in archs)]
+    parts = [b"", *(code(hip, arch) for arch in archs)]
+    place = 32 + sum(24 + len(name) for name in names)
+    head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(names))
+    for name, part in zip(names, parts):
+        head += struct.pack("<3Q", place, len(part), len(name)) + name.encode()
+        place += len(part)
+    return head + b"".join(parts)
+
+
+def test_a_bundle_is_compared_with_the_signature_too(hip: StandIn) -> None:
+    """ARG-09: what a bundle has for the device is read, whatever else is in it; one cut short is an error of its own."""
+    from podium_amd.arch import Arch
+    from podium_amd.binaries import object_code
+    from podium_amd.code_object import unbundled
+
+    data, device = bundle(hip, "gfx1100", "gfx90a:xnack+", "gfx90a"), Arch.parse("gfx90a:sramecc+:xnack-")
+    assert unbundled(data, device) == code(hip, "gfx90a")
+    assert unbundled(data, Arch.parse("gfx906")) is unbundled(data[:60], device) is None
+    for length, words in (
+        (len(data), "its signature has 3 parameters, the code has 4"),
+        (len(data) - 40, "cannot be read"),
+    ):
+        kernel_of_bundle = podium.kernel(object_code(data[:length], {"saxpy": "*fp32,*kfp32,fp32"}))
+        with pytest.raises(LoadError, match=words):
+            kernel_of_bundle.load()
+    assert hip.recording.counters()["modules"] == 0
+
+
+def test_a_segment_too_short_for_the_parameters_is_refused() -> None:
+    """ARG-09: the runtime reserves as many bytes for parameters as the code says, and writes what the launch has."""
+    from podium.backend import Entry, Signature
+
+    from podium_amd.code_object import CodeObjectKernel, KernelParameter
+    from podium_amd.parameters import mismatch
+
+    parameters = (KernelParameter(0, 8, True), KernelParameter(8, 4, False))
+    entry = Entry("k", Signature.parse("*fp32,i32"))
+    for size, wrong in ((12, None), (11, "kernel 'k': the code has 11 bytes for parameters, which take 12")):
+        assert mismatch(CodeObjectKernel("k", parameters, size, 64, 1024, 0, 0, 8, 0, 8, 0), entry) == wrong
+
+
 def test_a_graph_keeps_the_code_that_it_launches(hip: StandIn, level: str) -> None:
     """GPH-01: a kernel that was launched into a graph is not unloaded, since the graph can be replayed at any time."""
     runtime = hip.runtime

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from podium_amd.arch import Arch
 
-__all__ = ["CodeObject", "CodeObjectKernel", "KernelParameter", "is_bundle", "is_code_object"]
+__all__ = ["CodeObject", "CodeObjectKernel", "KernelParameter", "is_bundle", "is_code_object", "unbundled"]
 
 _MACHINE = 224  # EM_AMDGPU
 _NOTE_NAME, _NOTE_TYPE = "AMDGPU", 32  # NT_AMDGPU_METADATA
@@ -28,6 +28,23 @@ def is_bundle(data: bytes) -> bool:
     return data.startswith(_BUNDLES)
 
 
+def unbundled(data: bytes, device: Arch) -> bytes | None:
+    """Return the code object of a bundle that a device runs; None if none is found, or the bundle is compressed."""
+    if not data.startswith(_BUNDLES[0]):
+        return None
+    try:
+        place, (count,) = 32, struct.unpack_from("<Q", data, 24)
+        for _ in range(min(count, len(data))):
+            offset, size, length = struct.unpack_from("<3Q", data, place)
+            name = data[place + 24 : place + 24 + length].decode()
+            place += 24 + length
+            if "amdgcn" in name and "gfx" in name and Arch.parse(name[name.rindex("gfx") :]).runs_on(device):
+                return data[offset : offset + size]
+    except (struct.error, ValueError):  # damaged, which the runtime will say
+        pass
+    return None
+
+
 class KernelParameter(NamedTuple):
     """A parameter that the source has: its place and size in bytes, and whether it is a pointer."""
 
@@ -41,6 +58,7 @@ class CodeObjectKernel(NamedTuple):
 
     symbol: str
     parameters: tuple[KernelParameter, ...]
+    parameter_bytes: int
     wavefront_size: int
     max_threads: int
     shared: int
@@ -106,6 +124,7 @@ def _kernel(described: dict[str, Any]) -> CodeObjectKernel:
             KernelParameter(each[".offset"], each[".size"], each[".value_kind"] == "global_buffer")
             for each in arguments
         ),
+        parameter_bytes=int(described[".kernarg_segment_size"]),
         wavefront_size=int(described[".wavefront_size"]),
         max_threads=int(described[".max_flat_workgroup_size"]),
         shared=int(described[".group_segment_fixed_size"]),

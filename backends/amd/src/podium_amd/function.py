@@ -9,8 +9,9 @@ from podium.errors import LoadError, PodiumError
 
 from podium_amd import context
 from podium_amd.api import hip
-from podium_amd.code_object import CodeObject, CodeObjectKernel, is_code_object
-from podium_amd.device import Attribute, attribute
+from podium_amd.arch import Arch
+from podium_amd.code_object import CodeObject, CodeObjectKernel, is_bundle, is_code_object, unbundled
+from podium_amd.device import Attribute, attribute, target
 from podium_amd.image import is_whole
 from podium_amd.load_error import load_error
 from podium_amd.parameters import mismatch
@@ -18,7 +19,7 @@ from podium_amd.status import NOT_FOUND, take_last_error
 
 __all__ = ["load", "load_beside", "mark_captured", "unload", "variable"]
 
-# hipFunction_attribute, for code that is a bundle, whose metadata only the runtime reads
+# hipFunction_attribute, for code that is a compressed bundle, whose metadata only the runtime reads
 _ATTRIBUTES = {"max_threads": 0, "shared": 1, "constant": 2, "local": 3, "registers": 4}
 
 
@@ -41,15 +42,17 @@ def load(code: ObjectCode, name: str, device: int) -> Function:
     """Load code on a device, and a kernel of it. Raises `LoadError`."""
     code.entry(name)
     described = None
-    if is_code_object(code.code) or code.format == "hsaco":
+    data = unbundled(code.code, Arch.parse(target(device).arch)) if is_bundle(code.code) else code.code
+    if data is not None and (is_code_object(data) or code.format == "hsaco"):
         try:
-            if not is_whole(code.code):
+            if not is_whole(data):
                 raise ValueError("it is cut short")
-            described = CodeObject(code.code)
+            described = CodeObject(data)
         except ValueError as error:
             raise LoadError(
                 f"{name}: the code object cannot be read: {error}; compile it again", kernel=name, backend="amd"
             ) from None
+    _kernel_of(described, code, name, device)  # before the runtime reads the code
     functions, handle = hip(), ctypes.c_void_p()
     with context.current(device), context.relaxed():
         status = functions.hipModuleLoadData(ctypes.byref(handle), code.code)
@@ -111,12 +114,7 @@ def variable(function: Function, code: ObjectCode, name: str, device: int) -> tu
 
 def _kernel(loaded: _Loaded, code: ObjectCode, name: str) -> Function:
     place, symbol, device = ctypes.c_void_p(), code.symbol(name), loaded.device
-    described = loaded.described.kernel(symbol) if loaded.described is not None else None
-    if loaded.described is not None and described is None:
-        known = f"It has: {', '.join(each.symbol for each in loaded.described.kernels) or 'no kernels'}"
-        raise load_error(NOT_FOUND, known, code, name, device)
-    if described is not None:
-        _check(described, code, name, device)
+    described = _kernel_of(loaded.described, code, name, device)
     status = hip().hipModuleGetFunction(ctypes.byref(place), loaded.handle, symbol.encode())
     if status:
         raise load_error(status, "", code, name, device)
@@ -128,6 +126,18 @@ def _kernel(loaded: _Loaded, code: ObjectCode, name: str) -> Function:
         loaded.functions.append(handle)
         _of_function[handle] = loaded
     return Function(handle, loaded.handle, known_attributes["max_threads"], known_attributes)
+
+
+def _kernel_of(described: CodeObject | None, code: ObjectCode, name: str, device: int) -> CodeObjectKernel | None:
+    """Return what is known of a kernel, if anything of the code is. Raises `LoadError` if it is not as expected."""
+    if described is None:
+        return None
+    kernel = described.kernel(code.symbol(name))
+    if kernel is None:
+        known = f"It has: {', '.join(each.symbol for each in described.kernels) or 'no kernels'}"
+        raise load_error(NOT_FOUND, known, code, name, device)
+    _check(kernel, code, name, device)
+    return kernel
 
 
 def _check(described: CodeObjectKernel, code: ObjectCode, name: str, device: int) -> None:

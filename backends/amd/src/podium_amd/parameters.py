@@ -35,4 +35,6 @@ def mismatch(kernel: CodeObjectKernel, entry: Entry, hidden: int = 0) -> str | N
         if parameter.offset != offset:
             return f"{what} at byte {offset}, the code has it at byte {parameter.offset}: is it aligned otherwise?"
         end = offset + size
+    if kernel.parameter_bytes < end:
+        return f"kernel {entry.name!r}: the code has {kernel.parameter_bytes} bytes for parameters, which take {end}"
     return None

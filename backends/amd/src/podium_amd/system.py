@@ -59,10 +59,10 @@ class System:
         """The GPUs of the topology that this process may know of; a node of a processor has 0 for the id of its GPU."""
         found = []
         for name in self._list(_NODES):
-            if not name.isdigit() or self._read(f"{_NODES}/{name}/gpu_id").strip() in ("", "0"):
+            if not name.isdecimal() or self._read(f"{_NODES}/{name}/gpu_id").strip() in ("", "0"):
                 continue
             lines = (line.split() for line in self._read(f"{_NODES}/{name}/properties").splitlines())
-            properties = {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
+            properties = {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
             if properties:
                 render = f"/dev/dri/renderD{properties.get('drm_render_minor', 0)}"
                 found.append(Node(int(name), properties.get("gfx_target_version", 0), render))

@@ -32,9 +32,9 @@ def hiding_reason(count: int | None, abi: int) -> str | None:
             if variable == _SYSTEM or abi >= _EMPTY_HIDES:
                 return f"{variable} is set and empty, which hides every GPU. {unset}"
             continue
-        if first.startswith("-") and first[1:].isdigit():
+        if first.startswith("-") and first[1:].isdecimal():
             return f"{variable}={mask} hides every GPU: its first entry is {first}. {unset}"
-        if count and first.isdigit() and int(first) >= count:
+        if count and first.isdecimal() and int(first) >= count:
             there = "there is one GPU, number 0" if count == 1 else f"there are {count} GPUs, numbered from 0"
             return f"{variable}={mask} hides every GPU: its first entry is {int(first)}, and {there}. {unset}"
         if variable == _SYSTEM:
