@@ -157,6 +157,22 @@ def test_a_wrong_architecture_costs_no_process(target: str, words: str) -> None:
     assert words in str(refused("__global__ void k(float *x) {}", Target.parse(target)))
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python before 3.11 always looks into the current folder")
+def test_files_where_a_program_runs_stop_no_compiler(tmp_path: Path) -> None:
+    """The process that compiles for an architecture not known yet imports what the program would, not what lies about."""
+    (tmp_path / "json.py").write_text("raise RuntimeError('a file of the user')\n")
+    script = tmp_path / "program" / "main.py"
+    script.parent.mkdir()
+    script.write_text(
+        "from podium_amd.hiprtc import load\n"
+        "source = '__global__ void k(float *x) {}'\n"
+        "compiled = load()._compile_apart(source, 'k', ['--offload-arch=gfx90a'], ['k'])\n"
+        "print(compiled.lowered)\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "{'k': '_Z1kPf'}\n", done.stderr
+
+
 def test_features_of_the_architecture_are_kept() -> None:
     """RTC-06: the full name goes to the compiler, and the code says what it was built for."""
     code = compile_program(program("__global__ void k(float *x) {}"), Target("amd", "gfx90a:sramecc+:xnack-", 64))

@@ -123,7 +123,9 @@ class Hiprtc:
             )
         request = {"source": source, "label": label, "options": list(options), "names": list(names)}
         variables = {**os.environ, library.COMPILER_VARIABLE: self.path}
-        variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        # The modules of this process, and none that lie where it happens to run.
+        variables["PYTHONPATH"] = os.pathsep.join(each or os.getcwd() for each in sys.path)
+        variables["PYTHONSAFEPATH"] = "1"
         done = subprocess.run(
             [sys.executable, "-m", "podium_amd.hiprtc"],
             input=json.dumps(request),
