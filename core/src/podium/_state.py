@@ -55,7 +55,7 @@ class _State(ctypes.Structure):
         ("used", ctypes.c_uint64),
         ("launches", ctypes.c_uint64),
         ("recent", _Launch * RECENT_SIZE),
-        ("holder", ctypes.c_uint64),
+        ("turn", ctypes.c_uint64),
     ]
 
 

@@ -58,7 +58,7 @@ struct podium_state {
         uint32_t grid[3], block[3];
         int64_t device;
     } recent[64];
-    uint64_t holder; /* podium_lock.h: when the thread came back that has the interpreter lock, or 0 */
+    uint64_t turn; /* podium_lock.h: the thread that came back for the interpreter lock last, or 0 */
 };
 static struct podium_state *podium_process; /* known when there is anything that launches */
 

@@ -15,7 +15,7 @@
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #define PODIUM_PATIENCE 240000 /* ticks: some hundred microseconds */
-PODIUM_INLINE uint64_t podium_now(void) { return __builtin_ia32_rdtsc() | 1; }
+PODIUM_INLINE uint64_t podium_now(void) { return __builtin_ia32_rdtsc(); }
 PODIUM_INLINE void podium_pause(void) { __builtin_ia32_pause(); }
 #else
 #include <time.h>
@@ -23,41 +23,54 @@ PODIUM_INLINE void podium_pause(void) { __builtin_ia32_pause(); }
 PODIUM_INLINE uint64_t podium_now(void) {
     struct timespec time;
     timespec_get(&time, TIME_UTC);
-    return ((uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec) | 1;
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 PODIUM_INLINE void podium_pause(void) {}
 #endif
 
 #if defined(__GNUC__) && !defined(Py_GIL_DISABLED)
 
-/* Wait for the turn of this thread, while one that has come back lately has the lock. Once a single thread sleeps at the
- * lock, each that lets go of it has to wake it, which takes ten times as long as a launch: so the wait is long enough for
- * many others to come and go, and short beside the five milliseconds that Python lets a thread keep the lock. */
-PODIUM_ASIDE static void podium_wait_awake(uint64_t *holder, uint64_t now) {
-    const uint64_t begin = now;
-    while (now - begin < PODIUM_PATIENCE) {
-        uint64_t since = __atomic_load_n(holder, __ATOMIC_RELAXED);
-        if (since == 0) {
-            if (__atomic_compare_exchange_n(holder, &since, now, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-        } else if (now > since && now - since > PODIUM_PATIENCE) {
-            return; /* it does something else by now */
-        }
-        podium_pause();
-        now = podium_now();
-    }
+/* A turn: when a thread came back, in 256 ticks, above sixteen bits that tell threads apart. It is never 0. */
+PODIUM_INLINE uint64_t podium_turn(const PyThreadState *thread, uint64_t now) {
+    return (now >> 8) << 16 | (((uintptr_t)thread >> 4) & 0xfffe) | 1;
 }
 
+PODIUM_INLINE int podium_is_over(uint64_t turn, uint64_t now) {
+    uint64_t age = podium_turn(NULL, now) - turn; /* the clocks of two threads may differ: it may be below 0 */
+    return age >> 63 == 0 && age >> 16 > PODIUM_PATIENCE >> 8;
+}
+
+/* Wait for the turn of this thread, while one that has come back lately has the lock. Once a single thread sleeps at the
+ * lock, each that lets go of it has to wake it, which takes ten times as long as a launch: so the wait is long enough for
+ * many others to come and go, and short beside the five milliseconds that Python lets a thread keep the lock. Who has had
+ * the turn for that long does something else by now, and one of those who wait takes it over: the others go on waiting for
+ * that one, awake. */
+PODIUM_ASIDE static void podium_wait_awake(uint64_t *turn, const PyThreadState *thread, uint64_t now) {
+    const uint64_t begin = now;
+    do {
+        uint64_t found = __atomic_load_n(turn, __ATOMIC_RELAXED);
+        if ((found == 0 || podium_is_over(found, now)) &&
+            __atomic_compare_exchange_n(turn, &found, podium_turn(thread, now), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return;
+        podium_pause();
+        now = podium_now();
+    } while (now - begin < PODIUM_PATIENCE);
+}
+
+/* Who came to the lock in another way, say after it slept, has no turn to give back: it is another's, who may be waiting. */
 PODIUM_UNUSED static PyThreadState *podium_leave(void) {
     PyThreadState *thread = PyEval_SaveThread();
-    __atomic_store_n(&podium_process->holder, 0, __ATOMIC_RELEASE);
+    uint64_t *turn = &podium_process->turn;
+    if ((uint16_t)(__atomic_load_n(turn, __ATOMIC_RELAXED) ^ podium_turn(thread, 0)) == 0)
+        __atomic_store_n(turn, 0, __ATOMIC_RELEASE);
     return thread;
 }
 
 PODIUM_UNUSED static void podium_return(PyThreadState *thread) {
-    uint64_t nobody = 0, now = podium_now();
-    uint64_t *holder = &podium_process->holder;
-    if (PODIUM_UNLIKELY(!__atomic_compare_exchange_n(holder, &nobody, now, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
-        podium_wait_awake(holder, now);
+    uint64_t nobody = 0, now = podium_now(), *turn = &podium_process->turn;
+    if (PODIUM_UNLIKELY(!__atomic_compare_exchange_n(
+            turn, &nobody, podium_turn(thread, now), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+        podium_wait_awake(turn, thread, now);
     PyEval_RestoreThread(thread);
 }
 
