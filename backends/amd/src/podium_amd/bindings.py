@@ -16,9 +16,12 @@ from podium.errors import BackendError, PodiumError, ToolchainError
 
 from podium_amd import library
 
-__all__ = ["INSTALL", "hip", "hiprtc", "own_path", "steer"]
+__all__ = ["FAILURES", "INSTALL", "hip", "hiprtc", "own_path", "steer"]
 
 INSTALL = "pip install 'hip-python>=10.0.0.0.1.2,<11'"
+
+FAILURES = (ImportError, OSError, RuntimeError, AttributeError, LookupError, SyntaxError, TypeError, ValueError)
+"""What importing hip-python raises where it is missing, incomplete, or not made for this Python."""
 
 _chosen: dict[str, Callable[[], str]] = {}
 
@@ -30,7 +33,7 @@ def hip() -> Any:
     try:
         steer("amdhip64", library.path)
         from rocm.bindings import hip
-    except Exception as error:  # a broken installation may raise anything
+    except FAILURES as error:
         raise BackendError(
             f"Launches of the interpreted level need hip-python, which cannot be imported here: "
             f"{type(error).__name__}: {error}. Install it: {INSTALL}"
@@ -50,7 +53,7 @@ def hiprtc() -> Any:
     try:
         steer("hiprtc", hiprtc_path)
         from rocm.bindings import hiprtc
-    except Exception as error:  # a broken installation may raise anything
+    except FAILURES as error:
         raise ToolchainError(
             f"hipRTC is called through hip-python, which cannot be imported: {type(error).__name__}: {error}. Install "
             f"it: {INSTALL}"
@@ -83,7 +86,7 @@ def own_path(name: str) -> str | None:
     """Return what hip-python would open of its own accord: a file, or a name for the loader; None without it."""
     try:
         from rocm.bindings.util import paths
-    except Exception:  # a broken installation may raise anything; what needs hip-python says so
+    except FAILURES:  # what needs hip-python says so
         return None
     ask = getattr(paths.get_library_path, "_before", paths.get_library_path)
     try:

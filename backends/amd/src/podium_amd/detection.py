@@ -127,11 +127,13 @@ def _package_reason() -> str | None:
         return None
     from importlib.util import find_spec
 
+    from podium_amd.bindings import FAILURES
+
     try:
         found = find_spec("rocm.bindings.hip") is not None
     except ImportError:
         found = False
-    except Exception as error:  # what a broken one raises when its package is imported
+    except FAILURES as error:
         return (
             f"hip-python cannot be imported: {type(error).__name__}: {error}. Run: pip install --force-reinstall "
             f"'hip-python>=10.0.0.0.1.2,<11'"
