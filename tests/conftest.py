@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 # Files of tests in which the Python has no part: most compile kernels and look at what comes out. One has them.
 _NEWEST = {
+    "test_amd_compile",
+    "test_amd_examples",
+    "test_amd_numbers",
     "test_benchmarks",
     "test_cpu_addresses",
     "test_cpu_barriers",
@@ -49,11 +52,8 @@ _NEWEST = {
     "test_nvidia_sanitizers",
 }
 _OLDEST = {
-    "test_amd_compile",
     "test_amd_conformance",
-    "test_amd_examples",
     "test_amd_hiprtc",
-    "test_amd_numbers",
     "test_amd_recording_abi",
     "test_amd_recording_library",
     "test_amd_runtime",
