@@ -119,6 +119,17 @@ def test_a_backend_that_is_broken_costs_no_other(tmp_path: Path, package: str, e
     assert states[expected][0] == states["cpu"][0] == "active"
 
 
+def test_a_broken_cpu_backend_costs_no_gpu(tmp_path: Path) -> None:
+    """DISC-05: without the CPU backend both GPUs are there as ever, and the tie between them is told as ever."""
+    path = broken(tmp_path, "podium_cpu")
+    assert chosen(PYTHONPATH=path).startswith("AmbiguousBackendError")
+    assert [chosen(PYTHONPATH=path, PODIUM_BACKEND=name) for name in ("amd", "nvidia")] == ["amd", "nvidia"]
+    assert "podium_cpu is broken on purpose" in chosen(PYTHONPATH=path, PODIUM_BACKEND="cpu")
+    report = run("-m", "podium", "doctor", "--json", PYTHONPATH=path)
+    states = {backend["name"]: backend["state"] for backend in report["backends"]}
+    assert states == {"amd": "active", "cpu": "failed", "nvidia": "active"}
+
+
 def test_a_broken_hip_python_shows_where_it_is_needed(tmp_path: Path) -> None:
     """What needs hip-python says so: launches from Python and the compiler; detection opens nothing of it."""
     path = broken(tmp_path / "first", "rocm")
