@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -43,3 +46,17 @@ def test_an_unknown_architecture_is_refused(hip: Modelled) -> None:
     """RTC-06: hipRTC of HIP 7 returns an error without a log for an architecture that it does not know."""
     with pytest.raises(podium.errors.CompileError, match="an architecture that it does not know: gfx999"):
         podium.kernel("__global__ void k(float *x) {}").compile(target="amd:gfx999:64")
+
+
+def test_the_doctor_shows_the_device(hip: Modelled) -> None:
+    """ACT-03: on AMD's own runtime the backend is active, and the doctor has the device that the runtime reports."""
+    from podium._cli import main
+
+    with redirect_stdout(StringIO()) as output:
+        main(["doctor", "--json"])
+    (found,) = [backend for backend in json.loads(output.getvalue())["backends"] if backend["name"] == "amd"]
+    assert (found["state"], found["reason"]) == ("active", None)
+    (device,) = found["devices"]["value"]
+    _, arch, *_ = device["target"].split(":")
+    assert (arch, int(device["target"].rpartition(":")[2])) == (hip.arch, hip.wave)
+    assert "7.2" in json.dumps(found["versions"])
