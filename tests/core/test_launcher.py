@@ -486,6 +486,27 @@ def test_only_the_init_function_is_exported(tmp_path: Path) -> None:
     assert [name for name in names if not name.startswith(("_init", "_fini"))] == ["PyInit_podium_launcher"]
 
 
+def test_a_parameter_in_another_place_does_not_compile(tmp_path: Path) -> None:
+    """A launcher whose struct and whose binary would differ in a parameter's place or size is not built."""
+    from podium._extension import INCLUDE_DIR
+    from podium._launcher_source import signature_source
+
+    source = signature_source(Signature.parse("*fp32, i8, {i32,i32,i32}, fp64").parameters, 1)
+    minor = f"-DPODIUM_PYTHON_MINOR={sys.version_info.minor}"
+    for right, wrong in (
+        ("", ""),
+        ("(p1, 8, 1)", "(p1, 9, 1)"),
+        ("(p2, 12, 12)", "(p2, 12, 8)"),
+        ("(p3, 24,", "(p3, 32,"),
+    ):
+        assert right in source
+        (tmp_path / "launcher.c").write_text(source.replace(right, wrong) if right else source)
+        command = ["cc", "-std=c11", "-fsyntax-only", minor, f"-I{INCLUDE_DIR}", "launcher.c"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode == 0) == (right == ""), done.stderr
+        assert not right or "a parameter is not where podium and the kernel have it" in done.stderr
+
+
 def test_the_first_launch_in_a_fresh_process_needs_no_array() -> None:
     """CTX-03: a kernel without any argument is the very first thing that a process does, at both levels."""
     program = """
