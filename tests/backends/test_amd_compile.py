@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from podium_amd import object_code
 from podium_amd.arch import Arch
 from podium_amd.code_object import CodeObject
 from podium_amd.compiler import compile_program
+from podium_amd.hiprtc import Compiled, Hiprtc
 from podium_amd.parameters import mismatch
 
 WAVE64, WAVE32 = Target("amd", "gfx90a", 64), Target("amd", "gfx1030", 32)
@@ -171,6 +174,25 @@ def test_files_where_a_program_runs_stop_no_compiler(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "{'k': '_Z1kPf'}\n", done.stderr
+
+
+def test_threads_compile_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that compile at once end the process, in hipRTC 5.2 itself; so they never meet there."""
+    place, met = threading.Barrier(2), []
+
+    def compile(*_: object) -> Compiled:
+        with suppress(threading.BrokenBarrierError):
+            met.append(place.wait(0.5))
+        return Compiled(b"", "", {})
+
+    monkeypatch.setattr(Hiprtc, "_compile", compile)
+    compiler = Hiprtc.__new__(Hiprtc)
+    threads = [threading.Thread(target=compiler.compile_here, args=("", "", (), ())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert met == []
 
 
 def test_features_of_the_architecture_are_kept() -> None:

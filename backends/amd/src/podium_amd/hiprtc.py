@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from podium.backend import ForkSafeLock
 from podium.errors import ToolchainError
 
 from podium_amd import bindings, library
@@ -24,6 +25,9 @@ from podium_amd.toolchain import hiprtc_path
 __all__ = ["Compiled", "Hiprtc", "Refused", "UnknownArch", "load"]
 
 _REFUSING = 7  # the version of HIP from which on an unknown architecture is an error that is returned
+
+# The compiler inside has options that are one for the process: two threads that compile end it, seen with HIP 5.2.
+_turn = ForkSafeLock()
 
 
 class Compiled(NamedTuple):
@@ -92,8 +96,8 @@ class Hiprtc:
         return compiled
 
     def compile_here(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
-        """Compile in this process, which ends if the architecture is unknown to a hipRTC before HIP 7."""
-        with library.taking_along():
+        """Compile in this process, one at a time; it ends if the architecture is unknown to a hipRTC before HIP 7."""
+        with _turn, library.taking_along():
             return self._compile(source, label, options, names)
 
     def _compile(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
