@@ -25,6 +25,19 @@ _FORK_PATIENCE = 10.0  # seconds
 _OF_LAUNCHES = ("podium._module", "podium._binding", "podium._compile", "podium._packing", "podium._generated")
 _OF_COMPILING = ("tree_sitter", "tree_sitter_cuda", "podium._source._parse")
 
+# What a module raises that is missing, incomplete, or not made for this machine.
+_FAILURES = (
+    ImportError,
+    OSError,
+    RuntimeError,
+    AttributeError,
+    LookupError,
+    NameError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+
 _running: set[threading.Thread] = set()
 
 
@@ -79,7 +92,7 @@ def import_early(launching: Iterable[str], compiling: Iterable[str]) -> None:
 
 def _import(modules: list[str]) -> None:
     for each in modules:
-        with suppress(Exception):  # a module may fail in any way, and nobody has asked for it yet
+        with suppress(*_FAILURES):  # nobody has asked for it yet
             __import__(each)
 
 
