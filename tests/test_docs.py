@@ -2,8 +2,8 @@
 
 Before a fence may stand, as a comment on a line of its own: ``run`` (a shell snippet that is executed), ``file: NAME``
 (the text is written to that file for the snippets of the page), ``from: FILE`` (an excerpt of a file of the repository),
-``gpu`` (a Python snippet that runs where there is an NVIDIA GPU, and is skipped elsewhere) or ``not run: REASON`` (one that
-cannot run at all). A ``text`` fence that follows a Python one is what that one prints; ``...`` in it stands for anything.
+``gpu`` (a Python snippet that runs where there is an NVIDIA GPU, and is skipped elsewhere; ``gpu: torch`` where torch is, too,
+and ``two gpus: torch`` where there are two) or ``not run: REASON`` (one that cannot run at all). A ``text`` fence that follows a Python one is what that one prints; ``...`` in it stands for anything.
 """
 
 from __future__ import annotations
@@ -68,11 +68,14 @@ def write_files(of: Page, folder: Path) -> None:
             path.write_text(fence.text, encoding="utf-8")
 
 
-def snippets(of: Page, mark: str = "") -> list[tuple[int, str, str | None]]:
-    """Return the Python snippets of a page that have a mark, with their lines and what they print."""
+def snippets(of: Page, *places: str) -> list[tuple[int, str, str | None]]:
+    """Return the Python snippets of a page that are marked for one of the places, with their lines and what they print.
+
+    A place is "gpu" or "two gpus"; without one, the snippets are those that run everywhere.
+    """
     blocks: list[tuple[int, str, str | None]] = []
     for index, fence in enumerate(of.fences):
-        if fence.language != "python" or fence.mark != mark:
+        if fence.language != "python" or fence.mark.partition(":")[0] not in (places or ("",)):
             continue
         after = of.fences[index + 1] if index + 1 < len(of.fences) else None
         expected = after.text if after is not None and after.language == "text" and after.follows else None
@@ -86,11 +89,30 @@ def test_python_snippets_run(name: str, tmp_path: Path, cache: Path) -> None:
     run_page(name, tmp_path, environment(cache), snippets(page(name)), ["cpu"])
 
 
+def libraries(of: Page) -> set[str]:
+    """Return the libraries that a page's snippets for GPUs need."""
+    marks = [fence.mark.partition(": ") for fence in of.fences]
+    return {name for place, _, names in marks if place in ("gpu", "two gpus") for name in names.split(", ") if name}
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", [each.name for each in PAGES if snippets(each, "gpu")])
 def test_snippets_run_on_a_gpu(name: str, tmp_path: Path, cache: Path, gpu: Driver) -> None:
     """The Python snippets that need an NVIDIA GPU run in order, as one program, and print what the page says."""
+    for library in sorted(libraries(page(name))):
+        pytest.importorskip(library)
     run_page(name, tmp_path, environment(cache, "nvidia"), snippets(page(name), "gpu"), ["cpu", "nvidia"])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [each.name for each in PAGES if snippets(each, "two gpus")])
+def test_snippets_run_on_two_gpus(name: str, tmp_path: Path, cache: Path, gpu: Driver) -> None:
+    """Those that need two of them run after the others of their page."""
+    for library in sorted(libraries(page(name))):
+        pytest.importorskip(library)
+    if len(gpu.devices()) < 2:
+        pytest.skip("there is one GPU")
+    run_page(name, tmp_path, environment(cache, "nvidia"), snippets(page(name), "gpu", "two gpus"), ["cpu", "nvidia"])
 
 
 def run_page(
@@ -131,7 +153,7 @@ def test_shell_snippets_run(name: str, tmp_path: Path, cache: Path) -> None:
 def test_fences_are_marked_in_known_ways() -> None:
     """A mistyped mark would silently switch a snippet off."""
     known = re.compile(
-        r"run|gpu|(file|from): [\w./-]+|not run: .{10,}|ci: (demo|test)|layers|end of layers|released versions"
+        r"run|(two )?gpus?(: [\w, ]+)?|(file|from): [\w./-]+|not run: .{10,}|ci: (demo|test)|layers|end of layers|released versions"
     )
     for each in PAGES:
         marks = [fence.mark for fence in each.fences if fence.mark]
