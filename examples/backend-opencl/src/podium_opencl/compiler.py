@@ -1,0 +1,176 @@
+"""Compiling: a program in CUDA's dialect is translated to OpenCL C, built for a device, and kept as its binary."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from podium.backend import ObjectCode, Options, Program, Target
+from podium.errors import BackendError, CompileError, Diagnostic, ToolchainError
+
+from podium_opencl._version import __version__
+from podium_opencl.device import OpenDevice, device_of_arch, open_devices
+from podium_opencl.opencl import opencl
+from podium_opencl.program import Built, build_source
+from podium_opencl.status import describe
+
+__all__ = ["FORMAT", "compile_program", "digest", "toolchain"]
+
+FORMAT = "opencl-binary"
+
+# clang's own form, and that of PoCL up to version 3, which puts the severity in front.
+_PLACE = r"(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+)"
+_SEVERITY = r"(?P<severity>fatal error|error|warning|note)"
+_DIAGNOSTICS = (
+    re.compile(rf"^{_PLACE}: {_SEVERITY}: (?P<message>.*)$", re.MULTILINE),
+    re.compile(rf"^{_SEVERITY}: {_PLACE}: (?P<message>.*)$", re.MULTILINE),
+)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """OpenCL C with what is known of it; `metadata` is what loading needs."""
+
+    source: str
+    options: tuple[str, ...]
+    symbols: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def toolchain(language: str) -> str:
+    """Name the compilers: those of all platforms, with their versions, and this backend. Raises `ToolchainError`."""
+    from podium.backend import folder_digest
+
+    try:
+        devices = open_devices()
+    except BackendError as error:
+        raise ToolchainError(str(error)) from None
+    rows = [f"podium-opencl {__version__} {folder_digest(__file__.rpartition('/')[0])}"]
+    rows += [
+        f"{device.target}: {device.versions['platform']}, driver {device.versions['driver']}" for device in devices
+    ]
+    return "\n".join(rows)
+
+
+def compile_program(program: Program, target: Target) -> ObjectCode:
+    """Compile for a device that is here. Raises `CompileError`, and `ToolchainError` if OpenCL does not work."""
+    try:
+        device = device_of_arch(target.arch)
+    except BackendError as error:
+        raise ToolchainError(str(error), program=program.label, target=str(target)) from None
+    if device is None:
+        known = ", ".join(str(each.target) for each in open_devices())
+        raise CompileError(
+            f"There is no device {target.arch!r} to compile for; OpenCL compiles for those that are here: {known}",
+            program=program.label,
+            target=str(target),
+        )
+    unit = _own_unit(program) if program.language == "opencl" else _translated(program, target, device)
+    built = build_source(device, unit.source, " ".join((*unit.options, "-cl-kernel-arg-info")))
+    if built.program is None:
+        raise _refusal(built, program, target)
+    binary = bytes(built.program.get_info(opencl().program_info.BINARIES)[0])
+    kernels = unit.metadata.get("kernels") or _kernels(built.program, program)
+    return ObjectCode(
+        binary,
+        FORMAT,
+        target,
+        program.entries,
+        symbols=unit.symbols,
+        metadata={**unit.metadata, "kernels": kernels, "digest": digest(binary), **device.versions},
+        log=built.log,
+        variables=program.variables,
+    )
+
+
+def digest(binary: bytes) -> str:
+    """Return what damaged bytes are told by: not every platform looks at them before it runs them."""
+    return hashlib.sha256(binary).hexdigest()
+
+
+def _kernels(built: Any, program: Program) -> dict[str, Any]:
+    """Tell which kernels of a program have local memory for their last parameter; of some none is known."""
+    cl, found = opencl(), {}
+    for entry in program.entries:
+        try:
+            kernel = cl.Kernel(built, entry.name)
+            last = kernel.get_arg_info(int(kernel.num_args) - 1, cl.kernel_arg_info.ADDRESS_QUALIFIER)
+        except cl.Error:  # no kernel of that name, none of its parameters, or a compiler that does not keep them
+            continue
+        found[entry.name] = {"dynamic_shared": last == cl.kernel_arg_address_qualifier.LOCAL}
+    return found
+
+
+def _translated(program: Program, target: Target, device: OpenDevice) -> _Unit:
+    from podium_opencl.translation import translate
+
+    try:
+        translation = translate(program, device.facts)
+    except CompileError as error:
+        error.program, error.target = program.label, str(target)
+        raise
+    kernels = {
+        name: {
+            "dynamic_shared": kernel.dynamic_shared,
+            "uses_variables": kernel.uses_variables,
+            "max_threads": kernel.max_threads,
+        }
+        for name, kernel in translation.kernels.items()
+    }
+    return _Unit(
+        translation.source,
+        tuple(translation.build_options),
+        {name: kernel.symbol for name, kernel in translation.kernels.items()},
+        {
+            "kernels": kernels,
+            "variables": {name: [place.offset, place.size] for name, place in translation.variables.items()},
+            "variables_bytes": translation.variables_bytes,
+            "initialiser": translation.initialiser,
+        },
+    )
+
+
+def _own_unit(program: Program) -> _Unit:
+    """Take OpenCL C as it is."""
+    label = program.label.replace("\\", "\\\\").replace('"', '\\"')
+    return _Unit(f'#line 1 "{label}"\n{program.source}', tuple(_options(program.options)))
+
+
+def _options(options: Options) -> Sequence[str]:
+    """Write options as OpenCL's compilers take them, which split them at blanks."""
+    written = [f"-D{name}={value}" for name, value in options.defines]
+    written += [f"-I{folder}" for folder in options.include_dirs]
+    for each in written:
+        if re.search(r"\s", each):
+            raise CompileError(f"OpenCL's compilers take no option with a blank in it: {each!r}")
+    if options.fast_math:
+        written.append("-cl-fast-relaxed-math")
+    if options.debug:
+        written.append("-cl-opt-disable")
+    return [*written, *options.flags]
+
+
+def _refusal(built: Built, program: Program, target: Target) -> CompileError:
+    diagnostics = tuple(
+        Diagnostic(each["file"], int(each["line"]), int(each["column"]), each["severity"], each["message"].strip())
+        for pattern in _DIAGNOSTICS
+        for each in pattern.finditer(built.log)
+    )
+    errors = [each for each in diagnostics if each.severity.endswith("error")]
+    name, text = describe(built.status)
+    if errors:
+        first = errors[0]
+        said = f"{first.file}:{first.line}:{first.column}: {first.message}"
+        said += f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    else:
+        said = next((line.strip() for line in built.log.splitlines() if line.strip()), f"{name}: {text}")
+    return CompileError(
+        f"OpenCL could not build {program.label}: {said}",
+        log=built.log or f"{name}: {text}",
+        diagnostics=diagnostics,
+        program=program.label,
+        target=str(target),
+    )

@@ -1,0 +1,175 @@
+"""The devices with shared virtual memory, of all platforms, each with a context and a default queue of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from podium.backend import Device, ForkSafeLock, Target
+from podium.errors import BackendError, ForkedProcessError, SettingError
+
+from podium_opencl.detection import note_unusable
+from podium_opencl.facts import WARP_SIZE, DeviceFacts
+from podium_opencl.opencl import opencl
+from podium_opencl.status import unusable
+
+__all__ = ["PLATFORM_VARIABLE", "OpenDevice", "device_of_arch", "known_versions", "open_device", "open_devices"]
+
+PLATFORM_VARIABLE = "PODIUM_OPENCL_PLATFORM"
+
+_LARGEST_GRID = (1 << 31) - 1
+_COARSE_GRAIN = 1  # CL_DEVICE_SVM_COARSE_GRAIN_BUFFER
+
+_lock = ForkSafeLock()
+_devices: tuple[OpenDevice, ...] | None = None
+_process = 0  # the one that started OpenCL
+
+
+class OpenDevice:
+    """A device: what it can do, its context, and its queues."""
+
+    def __init__(self, index: int, handle: Any) -> None:
+        self.index, self.handle = index, handle
+        self.platform = str(handle.platform.name).strip()
+        self.name = str(handle.name).strip()
+        self.versions = {
+            "platform": f"{self.platform} {str(handle.platform.version).strip()}",
+            "driver": str(handle.driver_version).strip(),
+        }
+
+    @cached_property
+    def facts(self) -> DeviceFacts:
+        """What a translation has to know of it."""
+        language = re.search(r"(\d+)\.(\d+)", str(self.handle.opencl_c_version))
+        return DeviceFacts(
+            c_version=(int(language[1]), int(language[2])) if language else (1, 2),
+            extensions=frozenset(str(self.handle.extensions).split()),
+            features=_language_features(self.handle),
+            max_threads=int(self.handle.max_work_group_size),
+        )
+
+    @cached_property
+    def target(self) -> Target:
+        """What code for it is compiled for: binaries are for one kind of device of one platform."""
+        return Target("opencl", f"{_word(self.platform)}.{_word(self.name)}", WARP_SIZE)
+
+    @cached_property
+    def record(self) -> Device:
+        """The device as podium knows it."""
+        x, y, z = (int(size) for size in list(self.handle.max_work_item_sizes)[:3])
+        return Device(
+            index=self.index,
+            name=self.name,
+            target=self.target,
+            max_grid=(_LARGEST_GRID, _LARGEST_GRID, _LARGEST_GRID),
+            max_block=(x, y, z),
+            max_threads=int(self.handle.max_work_group_size),
+            max_shared=int(self.handle.local_mem_size),
+            memory=int(self.handle.global_mem_size),
+            max_parameter_bytes=int(self.handle.max_parameter_size),
+        )
+
+    @cached_property
+    def context(self) -> Any:
+        """The context of the device, which has no other device in it."""
+        return opencl().Context([self.handle])
+
+    @cached_property
+    def queue(self) -> Any:
+        """The queue that is stream 0."""
+        return self.make_queue()
+
+    def make_queue(self) -> Any:
+        """Make a queue that keeps its order and takes the time of commands."""
+        cl = opencl()
+        return cl.CommandQueue(self.context, self.handle, cl.command_queue_properties.PROFILING_ENABLE)
+
+
+def open_devices() -> tuple[OpenDevice, ...]:
+    """Return the devices with shared virtual memory, those of one platform next to each other, GPUs first.
+
+    Raises `BackendError` if there is none, `SettingError` if PODIUM_OPENCL_PLATFORM names none, and
+    `ForkedProcessError` in a child of a process that had asked, since the threads of the platforms are not there.
+    """
+    global _devices, _process
+    if _devices is not None and _process == os.getpid():
+        return _devices
+    with _lock:
+        if _devices is not None and _process != os.getpid():
+            raise ForkedProcessError("opencl", _process)
+        if _devices is None:
+            found = _find()
+            for device in found:
+                _ = device.context, device.queue  # made once, and not by two threads
+            _devices, _process = found, os.getpid()
+        return _devices
+
+
+def open_device(index: int) -> OpenDevice:
+    """Return a device by its index."""
+    return open_devices()[index]
+
+
+def known_versions() -> dict[str, str]:
+    """Return the version of pyopencl and, once OpenCL is in use, what the first device has. It starts nothing."""
+    try:
+        known = {"pyopencl": version("pyopencl")}
+    except PackageNotFoundError:
+        known = {}
+    return known | (_devices[0].versions if _devices else {})
+
+
+def device_of_arch(arch: str) -> OpenDevice | None:
+    """Return a device that code for an arch is made for."""
+    return next((each for each in open_devices() if each.target.arch == arch), None)
+
+
+def _find() -> tuple[OpenDevice, ...]:
+    cl, wanted = opencl(), os.environ.get(PLATFORM_VARIABLE, "").strip()
+    try:
+        platforms = cl.get_platforms()
+        names = [f"{str(each.name).strip()} {str(each.version).strip()}" for each in platforms]
+        chosen = [each for each, name in zip(platforms, names) if wanted.lower() in name.lower()]
+        if wanted and not chosen:
+            raise SettingError(
+                PLATFORM_VARIABLE, wanted, f"a part of the name of a platform; there are: {'; '.join(names) or 'none'}"
+            )
+        handles = [handle for platform in chosen for handle in platform.get_devices()]
+        usable = [handle for handle in handles if _has_svm(handle)]
+        usable.sort(key=lambda handle: not handle.type & cl.device_type.GPU)
+        devices = tuple(OpenDevice(index, handle) for index, handle in enumerate(usable))
+    except cl.Error as error:
+        failure = unusable(error, "asking for platforms and devices")
+        note_unusable(str(failure))
+        raise failure from None
+    if not devices:
+        without = ", ".join(str(handle.name).strip() for handle in handles) or "there is no device at all"
+        reason = (
+            f"no OpenCL device has shared virtual memory, which podium needs since kernels take addresses: {without}. "
+            f"PoCL has it on every processor: pip install podium-opencl[pocl]"
+        )
+        note_unusable(reason)
+        raise BackendError(reason)
+    return devices
+
+
+def _has_svm(handle: Any) -> bool:
+    try:
+        return bool(int(handle.svm_capabilities) & _COARSE_GRAIN)
+    except opencl().Error:  # a device of OpenCL 1.2 does not know the question
+        return False
+
+
+def _language_features(handle: Any) -> frozenset[str]:
+    try:
+        return frozenset(str(each.name) for each in handle.opencl_c_features)
+    except (opencl().Error, AttributeError):
+        return frozenset()
+
+
+def _word(text: str) -> str:
+    """Make a part of a target: no colons, which separate those, and no blanks."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-") or "unknown"

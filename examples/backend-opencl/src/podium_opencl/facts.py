@@ -1,0 +1,26 @@
+"""What the translation of a kernel has to know of the device that it is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["WARP_SIZE", "DeviceFacts"]
+
+WARP_SIZE = 32
+"""How many threads a warp has, as in CUDA. OpenCL's sub-groups have whatever size the device likes."""
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """The part of OpenCL C that a device has.
+
+    `c_version` is that of the language, such as (1, 2); `extensions` are names such as "cl_khr_fp64", `features` those
+    of OpenCL C 3.0, such as "__opencl_c_subgroups". `warp_size` is that of the target,
+    `max_threads` the most in a block.
+    """
+
+    c_version: tuple[int, int] = (1, 2)
+    extensions: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
+    warp_size: int = WARP_SIZE
+    max_threads: int = 1024

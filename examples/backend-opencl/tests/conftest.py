@@ -1,0 +1,64 @@
+"""What the tests share: the backend, also where it is not installed, and a cache and settings of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import podium
+from podium.errors import BackendError, UnknownBackendError
+
+if find_spec("podium_opencl") is None:
+    sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
+
+# PoCL shows its device twice, so that tests of several devices have something to run on.
+os.environ.setdefault("POCL_DEVICES", "pthread pthread")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in [name for name in os.environ if name.startswith("PODIUM_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """Make the backend known to podium, if no distribution does."""
+    from podium_opencl.driver import OpenclDriver
+
+    try:
+        podium.driver.get("opencl")
+    except UnknownBackendError:
+        podium.driver.register(OpenclDriver)
+        yield
+        podium.driver.unregister("opencl")
+    except BackendError:
+        yield
+    else:
+        yield
+
+
+@pytest.fixture
+def opencl(registered: None) -> Iterator[podium.backend.Driver]:
+    """The driver, active in the test; where it cannot run, the test is skipped with its reason."""
+    from podium_opencl.driver import OpenclDriver
+
+    reason = OpenclDriver.inactive_reason()
+    if reason is not None:
+        pytest.skip(f"OpenCL is inactive here: {reason}")
+    with podium.use("opencl") as driver:
+        yield driver
+
+
+@pytest.fixture(params=["interpreted", "generated"])
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each launcher level."""
+    name = str(request.param)
+    monkeypatch.setenv("PODIUM_LAUNCHER", name)
+    return name

@@ -1,0 +1,126 @@
+"""Launches of OpenCL C as it is, at both levels: the driver by itself, without the translation of CUDA's dialect."""
+
+from __future__ import annotations
+
+import struct
+import threading
+
+import numpy as np
+import pytest
+
+import podium
+from podium.backend import Driver
+from podium.errors import CompileError, LaunchConfigError, LaunchError, LoadError
+
+SOURCE = """
+struct pair { ulong address; int value; };
+__kernel void saxpy(__global float *y, __global const float *x, float a, int n) {
+    int i = get_global_id(0);
+    if (i < n) y[i] += a * x[i];
+}
+__kernel void put(__global int *x, int value) { x[get_global_id(0)] = value; }
+__kernel void through(struct pair to) { ((__global int *)to.address)[get_global_id(0)] = to.value; }
+__kernel void reversed(__global int *x, __local int *own) {
+    int i = get_local_id(0), n = get_local_size(0);
+    own[i] = x[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    x[i] = own[n - 1 - i];
+}
+__kernel void is_null(__global int *out, __global int *x) { out[0] = x == 0; }
+"""
+
+
+def kernel(name: str, signature: str) -> podium.Kernel:
+    """Declare a kernel of the source above."""
+    return podium.kernel(SOURCE, name, signature=signature, language="opencl")
+
+
+def test_a_kernel_computes_what_numpy_does(opencl: Driver, level: str) -> None:
+    """Arrays are passed as addresses, numbers as bytes; the level is the one that was asked for."""
+    x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+    there, saxpy = podium.asarray(y), kernel("saxpy", "y: *fp32, x: *kfp32, a: fp32, n: i32")
+    for _ in range(3):
+        saxpy[8, 128](there, podium.asarray(x), 2.0, 1000)
+        y += 2 * x
+    assert (there.numpy() == y).all()
+    assert saxpy.level == level
+
+
+def test_pointers_may_lie_inside_of_memory_and_in_structs(opencl: Driver, level: str) -> None:
+    """An address in the middle of an allocation, one inside a struct, and a null pointer arrive as they are."""
+    x = podium.asarray([0] * 8)
+    kernel("put", "x: *i32, value: i32")[1, 2](x.ptr + 8, 5)
+    kernel("through", "to: {*i32,i32}")[1, 3](struct.pack("=Qi4x", x.ptr + 20, 7))
+    assert x.tolist() == [0, 0, 5, 5, 0, 7, 7, 7]
+    out = podium.asarray([7])
+    for pointer, expected in ((None, 1), (x, 0)):
+        kernel("is_null", "out: *i32, x: *i32")[1, 1](out, pointer)
+        assert out.tolist() == [expected]
+
+
+def test_dynamic_shared_memory_is_the_last_parameter(opencl: Driver, level: str) -> None:
+    """A kernel with one parameter more than its signature is given local memory of the launch's size."""
+    x = podium.asarray(list(range(64)))
+    reversed_ = kernel("reversed", "x: *i32")
+    reversed_[1, 64](x, shared=256)
+    assert x.tolist() == list(range(63, -1, -1))
+    most = opencl.devices()[0].max_shared
+    with pytest.raises(LaunchConfigError):
+        reversed_[1, 64](x, shared=most + 1)
+
+
+def test_threads_do_not_mix_the_arguments_of_a_kernel(opencl: Driver, level: str) -> None:
+    """Twenty threads, more than the launcher keeps kernels of OpenCL, launch one kernel with values of their own."""
+    put = kernel("put", "x: *i32, value: i32")
+    arrays = [podium.asarray([-1] * 4) for _ in range(20)]
+    put[1, 4](arrays[0], 0)
+    start, wrong = threading.Barrier(len(arrays)), []
+
+    def work(index: int) -> None:
+        stream = podium.Stream(driver=opencl)
+        start.wait()
+        for turn in range(200):
+            put[1, 4](arrays[index], 1000 * index + turn, stream=stream)
+        stream.synchronize()
+        if arrays[index].tolist() != [1000 * index + 199] * 4:
+            wrong.append((index, arrays[index].tolist()))
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(arrays))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_refused_launch_has_the_name_of_its_status(opencl: Driver, level: str) -> None:
+    """A launcher whose signature has fewer parameters than the kernel is told so by OpenCL's own word."""
+    x, put = podium.asarray([0]), kernel("put", "x: *i32, value: i32")
+    function = put.load()
+    with pytest.raises(LaunchError) as caught:
+        opencl.launcher_cls(_Source({"x": "*i32"}), {"name": "put", "block": 1}, opencl)(1, 1, 1, 0, function, x)
+    assert (caught.value.status, caught.value.status_name) == (-52, "CL_INVALID_KERNEL_ARGS")
+
+
+class _Source:
+    def __init__(self, signature: dict[str, str]) -> None:
+        self.signature = signature
+
+
+def test_a_mistake_is_found_at_its_place(opencl: Driver) -> None:
+    """What the OpenCL compiler says has the file, the line and the column in the user's source."""
+    source = "__kernel void f(__global int *x) {\n    x[0] = nowhere;\n}\n"
+    with pytest.raises(CompileError) as caught:
+        podium.kernel(source, "f", signature="x: *i32", language="opencl").compile()
+    (place, *_) = caught.value.diagnostics
+    assert (place.file, place.line, place.column) == ("<podium source>", 2, 12)
+    assert "nowhere" in place.message and "nowhere" in str(caught.value) and "nowhere" in caught.value.log
+
+
+def test_a_signature_that_is_not_the_kernels_is_refused(opencl: Driver) -> None:
+    """The number of parameters is compared when the kernel is loaded; the error has both numbers."""
+    for signature in ("x: *i32", "x: *i32, value: i32, more: i32"):
+        with pytest.raises(LoadError, match="parameters"):
+            podium.kernel(
+                "__kernel void put(__global int *x, int a) { x[0] = a; }", "put", signature=signature, language="opencl"
+            ).load()
