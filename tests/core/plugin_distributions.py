@@ -16,7 +16,7 @@ import podium._plugins
 from podium._entry_points import EntryPoint, installed_entry_points
 from podium._plugins import Backend, Discovery
 
-__all__ = ["PLUGIN", "Site", "failure", "loaded", "only_fake_distributions", "site_at"]
+__all__ = ["ANSWERING_PLUGIN", "PLUGIN", "Site", "failure", "loaded", "only_fake_distributions", "site_at"]
 
 PLUGIN = """
     from podium.hookspecs import hookimpl
@@ -27,6 +27,27 @@ PLUGIN = """
     def podium_register_driver():
         from {package}.driver import FakeDriver
         return FakeDriver
+"""
+
+ANSWERING_PLUGIN = (
+    PLUGIN
+    + """
+    PODIUM_PRIORITY = {priority!r}
+
+    @hookimpl
+    def podium_inactive_reason():
+        from {package}.detection import inactive_reason
+        return inactive_reason()
+"""
+)
+"""One that tells what choosing asks without its driver."""
+
+DETECTION = """
+    calls = []
+
+    def inactive_reason():
+        calls.append("detect")
+        {probe}
 """
 
 DRIVER = """
@@ -90,7 +111,8 @@ class Site:
         """Install a backend and return the name of its package.
 
         `plugin` is the text of the module that the entry point names, `files` has further ones of the package;
-        `probe` and `construct` are the bodies of the driver's `inactive_reason` and `__init__`.
+        `probe` and `construct` are the bodies of the driver's `inactive_reason` and `__init__`. The module `detection`,
+        which only `ANSWERING_PLUGIN` imports, has the same `inactive_reason`.
         """
         package = package or f"podium_{name}"
         self.add_metadata(
@@ -98,7 +120,8 @@ class Site:
         )
         texts = {
             "__init__.py": "",
-            "plugin.py": plugin.replace("{package}", package),
+            "plugin.py": plugin.replace("{package}", package).replace("{priority!r}", repr(priority)),
+            "detection.py": dedent(DETECTION).format(probe=probe),
             "driver.py": dedent(DRIVER).format(name=name, priority=priority, probe=probe, construct=construct),
             **(files or {}),
         }
@@ -122,9 +145,18 @@ class Site:
             shutil.rmtree(metadata)
 
     def calls(self, name: str) -> list[str]:
-        """Return what was called on the driver class of a backend so far; nothing if it was not imported."""
-        module = sys.modules.get(f"podium_{name}.driver")
-        return [] if module is None else list(module.calls)
+        """Return what was asked of a backend's detection, and then of its driver class; nothing if not imported."""
+        modules = [sys.modules.get(f"podium_{name}.{each}") for each in ("detection", "driver")]
+        return [call for module in modules if module is not None for call in module.calls]
+
+    def imported(self) -> set[str]:
+        """Return which modules of the backends are imported, as "name.module"; packages themselves are left out."""
+        return {
+            name.removeprefix("podium_") for name, module in sys.modules.items() if self._has(module) and "." in name
+        }
+
+    def _has(self, module: object) -> bool:
+        return str(getattr(module, "__file__", None) or "").startswith(str(self.folder))
 
     def run(self, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a program in a process of its own that sees this folder's distributions."""

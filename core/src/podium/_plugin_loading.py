@@ -1,4 +1,4 @@
-"""Loading of one plug-in: import, version of the plug-in API, hooks, and the driver class that it returns.
+"""Loading of one plug-in: import, version of the plug-in API, hooks; and, later, the driver class that it returns.
 
 Whatever a plug-in does wrong becomes a `PluginFailure`, whose text is the reason and whose cause is the error itself.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from podium._entry_points import EntryPoint
 from podium._import_aware_lock import modules_being_imported
+from podium._record import field, record
 from podium._settings import backend_prefix
 
 if TYPE_CHECKING:
@@ -23,10 +25,11 @@ if TYPE_CHECKING:
 __all__ = [
     "SUPPORTED_API_VERSIONS",
     "NotReady",
+    "Plugin",
     "PluginFailure",
     "failure_text",
     "guarded",
-    "load_driver_class",
+    "load_plugin",
     "stated_api",
     "unfit",
 ]
@@ -35,6 +38,8 @@ T = TypeVar("T")
 
 SUPPORTED_API_VERSIONS = frozenset({1})
 """The versions of the plug-in API that this podium can work with."""
+
+REGISTER, DETECT = "podium_register_driver", "podium_inactive_reason"
 
 UNDER_WAY = ("circular import", "_DeadlockError")
 """What the import system says when it cannot wait for an import that is under way, in this thread or in two."""
@@ -102,8 +107,46 @@ def stated_api(module: str) -> int | None:
     return version if isinstance(version, int) and not isinstance(version, bool) else None
 
 
-def load_driver_class(entry: EntryPoint) -> type[Driver]:
-    """Import the module of an entry point and return the driver class that its hook returns.
+@record(frozen=True)
+class Plugin:
+    """A plug-in whose module is imported and whose hooks fit. Its driver's module is imported by `driver_class`.
+
+    `priority` is what the plug-in states as PODIUM_PRIORITY, `inactive_reason` its hook of that name; each is None if
+    that is left to the driver class.
+    """
+
+    entry: EntryPoint
+    priority: int | None
+    inactive_reason: Callable[[], object] | None = field(repr=False)
+    register_driver: Callable[[], object] = field(repr=False)
+
+    @property
+    def answers(self) -> bool:
+        """Whether the plug-in tells all that choosing asks, so that its driver's module need not be imported for it."""
+        return self.priority is not None and self.inactive_reason is not None
+
+    @property
+    def package(self) -> str:
+        """The package that the plug-in is in."""
+        return self.entry.module.partition(".")[0]
+
+    def driver_class(self) -> type[Driver]:
+        """Call the hook that returns the driver class. Raises `PluginFailure` if it fails, or if the class is unfit."""
+        returned = guarded("podium_register_driver()", self.register_driver, self.package)
+        reason = guarded("looking at its driver class", lambda: unfit(returned, self.entry.name))
+        if reason is not None:
+            raise PluginFailure(f"podium_register_driver() returned {reason}")
+        driver_class = cast("type[Driver]", returned)
+        if self.priority not in (None, driver_class.priority):
+            raise PluginFailure(
+                f"podium_register_driver() returned {driver_class.__name__}, whose priority is "
+                f"{driver_class.priority}, and {self.entry.module} states {self.priority} as PODIUM_PRIORITY"
+            )
+        return driver_class
+
+
+def load_plugin(entry: EntryPoint) -> Plugin:
+    """Import the module of an entry point and register its hooks; calls none of them.
 
     Raises `PluginFailure`; nothing of a plug-in that fails stays registered anywhere.
     """
@@ -111,17 +154,17 @@ def load_driver_class(entry: EntryPoint) -> type[Driver]:
     if not name or not all(part.isidentifier() for part in name.split(".")):
         line = f"{entry.name} = {entry.value}" if entry.value else entry.name
         raise PluginFailure(f"its entry point {line!r} does not name a module")
-    package = name.partition(".")[0]
     if any((name + ".").startswith(module + ".") for module in modules_being_imported()):
         raise NotReady(f"{name} is being imported")
-    module = guarded(f"importing {name}", lambda: import_module(name), package)
+    module = guarded(f"importing {name}", lambda: import_module(name), name.partition(".")[0])
     _check_api(module, entry)
-    hook = _hook(module, entry)
-    driver_classes: list[type[Driver]] = guarded("podium_register_driver()", hook, package)
-    driver_class = driver_classes[0] if driver_classes else None
-    if (reason := guarded("looking at its driver class", lambda: unfit(driver_class, entry.name))) is not None:
-        raise PluginFailure(f"podium_register_driver() returned {reason}")
-    return driver_classes[0]
+    hooks = _hooks(module, entry)
+    if REGISTER not in hooks:
+        unmarked = REGISTER in vars(module)
+        raise PluginFailure(
+            f"{name} {f'does not mark {REGISTER} with @hookimpl' if unmarked else f'has no {REGISTER}'}"
+        )
+    return Plugin(entry, _stated_priority(module), hooks.get(DETECT), hooks[REGISTER])
 
 
 def _check_api(module: ModuleType, entry: EntryPoint) -> None:
@@ -142,8 +185,15 @@ def _check_api(module: ModuleType, entry: EntryPoint) -> None:
     )
 
 
-def _hook(module: ModuleType, entry: EntryPoint) -> pluggy.HookCaller:
-    """Return the caller of a plug-in's hook.
+def _stated_priority(module: ModuleType) -> int | None:
+    priority = vars(module).get("PODIUM_PRIORITY")
+    if priority is not None and (not isinstance(priority, int) or isinstance(priority, bool)):
+        raise PluginFailure(f"{module.__name__} states {priority!r} as PODIUM_PRIORITY, which is no integer")
+    return priority
+
+
+def _hooks(module: ModuleType, entry: EntryPoint) -> dict[str, Callable[[], object]]:
+    """Return the hooks that a plug-in implements, by name.
 
     Each plug-in has a plug-in manager of its own, so that one that fails half-way through leaves nothing behind, and
     one plug-in's hooks never see another's calls.
@@ -155,21 +205,28 @@ def _hook(module: ModuleType, entry: EntryPoint) -> pluggy.HookCaller:
     plugins = pluggy.PluginManager(hookspecs.PROJECT)
     plugins.add_hookspecs(hookspecs)
     guarded("registering its hooks", lambda: plugins.register(module, entry.name))
+    hooks: dict[str, Callable[[], object]] = {}
     for caller in plugins.get_hookcallers(module) or ():
-        if not caller.has_spec() and not all(found.optionalhook for found in caller.get_hookimpls()):
+        found = caller.get_hookimpls()
+        if not caller.has_spec():
+            if all(each.optionalhook for each in found):
+                continue
+            from difflib import get_close_matches
+
+            meant = get_close_matches(caller.name, (REGISTER, DETECT), n=1, cutoff=0.0)[0]
             raise PluginFailure(
-                f"{module.__name__} implements {caller.name}, which is no hook of podium; "
-                f"did you mean podium_register_driver?"
+                f"{module.__name__} implements {caller.name}, which is no hook of podium; did you mean {meant}?"
             )
-    hook = plugins.hook.podium_register_driver
-    found = hook.get_hookimpls()
-    if not found:
-        unmarked = "podium_register_driver" in vars(module)
-        said = "does not mark podium_register_driver with @hookimpl" if unmarked else "has no podium_register_driver"
-        raise PluginFailure(f"{module.__name__} {said}")
-    if len(found) > 1 or found[0].hookwrapper or found[0].wrapper:
-        raise PluginFailure(f"{module.__name__} must have one podium_register_driver, which is no wrapper")
-    return hook
+        if len(found) > 1 or found[0].hookwrapper or found[0].wrapper:
+            raise PluginFailure(f"{module.__name__} must have one {caller.name}, which is no wrapper")
+        hooks[caller.name] = partial(_only_answer, caller)
+    return hooks
+
+
+def _only_answer(caller: pluggy.HookCaller) -> object:
+    """Call a hook that one plug-in implements; pluggy gives a list, without the answer None."""
+    answers: list[object] = caller()
+    return answers[0] if answers else None
 
 
 def unfit(driver_class: object, name: str) -> str | None:

@@ -1,19 +1,23 @@
 """Discovery of the installed backends.
 
 Each entry point of group ``podium`` is loaded on its own, in a guard: a plug-in that is broken costs its own backend
-and no other, and its whole failure is kept. A plug-in is loaded when its backend is asked about, and at most once.
+and no other, and its whole failure is kept. A plug-in is loaded when its backend is asked about, and at most once; its
+driver class, where the plug-in says by itself what choosing asks, only when that is needed.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from podium import _settings
 from podium._entry_points import EntryPoint, installed_entry_points
-from podium._plugin_loading import NotReady, PluginFailure, guarded, load_driver_class, stated_api, unfit
-from podium._record import record
+from podium._plugin_loading import NotReady, Plugin, PluginFailure, guarded, load_plugin, stated_api, unfit
+from podium._record import field, record
 from podium.errors import BackendError, PluginError
 
 if TYPE_CHECKING:
@@ -46,29 +50,38 @@ class Backend:
     """A backend that an installed distribution claims to provide.
 
     `failure` says in one line why it cannot be used, `traceback` has the whole text of the plug-in's error; a backend
-    that is "ready" has neither. `api` is the version of the plug-in API that the plug-in speaks, if it got so far.
+    that is "ready" has neither. "found" is one whose plug-in answers for itself and whose driver class is not loaded.
+    `api` is the version of the plug-in API that the plug-in speaks, if it got so far.
     """
 
     name: str
     distribution: str
     version: str
     module: str
-    state: Literal["ready", "failed", "disabled", "unready"]
+    state: Literal["ready", "found", "failed", "disabled", "unready"]
     driver_class: type[Driver] | None = None
     failure: str | None = None
     traceback: str | None = None
     api: int | None = None
+    plugin: Plugin | None = field(default=None, repr=False)
 
     @property
     def priority(self) -> int | None:
-        """The priority of the driver; None if there is none."""
-        return None if self.driver_class is None else self.driver_class.priority
+        """The priority of the driver; None if it is not known."""
+        if self.driver_class is not None:
+            return self.driver_class.priority
+        return None if self.plugin is None else self.plugin.priority
 
     def probe(self) -> Probe:
-        """Ask whether the backend can run here, anew each time."""
-        if self.driver_class is not None:
-            return probe(self.driver_class)
-        state: Literal["failed", "disabled", "unready"] = "failed" if self.state == "ready" else self.state
+        """Ask whether the backend can run here, anew each time: the plug-in if it answers, else the driver class."""
+        if self.state in ("ready", "found"):
+            if self.plugin is not None and self.plugin.inactive_reason is not None:
+                return _ask("podium_inactive_reason()", self.plugin.inactive_reason, self.plugin, self.plugin.package)
+            if self.driver_class is not None:
+                return probe(self.driver_class)
+        state: Literal["failed", "disabled", "unready"] = (
+            self.state if self.state in ("disabled", "unready") else "failed"
+        )
         return Probe(state, self.failure or "it has no driver class", self.traceback)
 
     def reason(self) -> str | None:
@@ -76,17 +89,21 @@ class Backend:
         return self.probe().reason
 
 
-_being_asked: set[tuple[type[Driver], int]] = set()
+_being_asked: set[tuple[int, int]] = set()
 
 
 def probe(driver_class: type[Driver]) -> Probe:
     """Ask a driver class for its reason not to run here; an error counts as one."""
-    asked = (driver_class, threading.get_ident())
+    return _ask("inactive_reason()", driver_class.inactive_reason, driver_class)
+
+
+def _ask(name: str, question: Callable[[], object], owner: object, package: str | None = None) -> Probe:
+    asked = (id(owner), threading.get_ident())
     if asked in _being_asked:
-        return Probe("unready", "inactive_reason() asks for itself")
+        return Probe("unready", f"{name} asks for itself")
     _being_asked.add(asked)
     try:
-        reason: object = guarded("inactive_reason()", driver_class.inactive_reason)
+        reason = guarded(name, question, package)
     except NotReady as failure:
         return Probe("unready", str(failure), failure.traceback)
     except PluginFailure as failure:
@@ -96,7 +113,7 @@ def probe(driver_class: type[Driver]) -> Probe:
     if reason is None:
         return Probe("active", None)
     if not isinstance(reason, str) or not reason.strip():
-        return Probe("failed", f"inactive_reason() returned {reason!r}, neither a reason nor None")
+        return Probe("failed", f"{name} returned {reason!r}, neither a reason nor None")
     return Probe("inactive", " ".join(reason.split()))
 
 
@@ -110,6 +127,7 @@ class Discovery:
         self._lock = lock
         self._entries: dict[str, tuple[EntryPoint, ...]] | None = None
         self._by_hand: dict[str, type[Driver]] = {}
+        self._found: dict[str, Backend] = {}
         self._settled: dict[str, Backend] = {}
         self._loading: dict[tuple[str, int], int] = {}
 
@@ -121,20 +139,36 @@ class Discovery:
         """Return all backends, sorted by name; loads those that are not loaded yet."""
         return [backend for name in self.names() if (backend := self.backend(name)) is not None]
 
+    def candidates(self) -> list[Backend]:
+        """Return all backends, sorted by name; loads no more than `candidate` does."""
+        return [backend for name in self.names() if (backend := self.candidate(name)) is not None]
+
     def backend(self, name: str) -> Backend | None:
         """Return one backend, loading it and no other; None if there is none of that name.
 
         Raises `PluginError` if it cannot be used and PODIUM_STRICT_PLUGINS is set.
         """
-        if (settled := self._settled.get(name)) is not None:
-            return settled
+        return self._settled.get(name) or self._look(name, whole=True)
+
+    def candidate(self, name: str) -> Backend | None:
+        """Return one backend without its driver class, if its plug-in says by itself what choosing asks.
+
+        It is then "found", unless it is loaded already; else as `backend`, and so is it with PODIUM_STRICT_PLUGINS.
+        """
+        known = self._settled.get(name) or self._found.get(name)
+        return known or self._look(name, whole=_settings.strict_plugins())
+
+    def _look(self, name: str, whole: bool) -> Backend | None:
         with self._lock.turn():
-            if (settled := self._settled.get(name)) is not None:
-                return settled
+            known = self._settled.get(name) or (None if whole else self._found.get(name))
+            if known is not None:
+                return known
             if name not in self._by_hand and name not in self._installed():
                 return None
-            backend = self._load(name)
-            return backend if backend.state == "unready" else self._settled.setdefault(name, backend)
+            backend = self._load(name, whole)
+            if backend.state == "unready":
+                return backend
+            return (self._found if backend.state == "found" else self._settled).setdefault(name, backend)
 
     def rediscover(self) -> None:
         """Forget what was found, so that what was installed, removed or mended since then is seen."""
@@ -143,6 +177,7 @@ class Discovery:
         with self._lock.turn():
             invalidate_caches()
             self._entries = None
+            self._found.clear()
             self._settled.clear()
 
     def register(self, driver_class: type[Driver]) -> None:
@@ -154,6 +189,7 @@ class Discovery:
         with self._lock.turn():
             if self._by_hand.setdefault(name, driver_class) is not driver_class:
                 raise PluginError(name, BY_HAND, f"{self._by_hand[name]!r} is registered under this name already")
+            self._found.pop(name, None)
             self._settled.pop(name, None)
 
     def unregister(self, name: str) -> type[Driver]:
@@ -162,6 +198,7 @@ class Discovery:
             if name not in self._by_hand:
                 known = ", ".join(sorted(self._by_hand)) or "none"
                 raise BackendError(f"Backend {name!r} was not registered by hand; those that were: {known}")
+            self._found.pop(name, None)
             self._settled.pop(name, None)
             return self._by_hand.pop(name)
 
@@ -175,39 +212,41 @@ class Discovery:
             self._entries = entries
         return entries
 
-    def _load(self, name: str) -> Backend:
+    def _load(self, name: str, whole: bool) -> Backend:
         entries = self._installed().get(name, ())
         by_hand = self._by_hand.get(name)
         disabled = bool(entries) and name in _settings.disabled_plugins()
         if disabled and by_hand is not None:
             entries, disabled = (), False
-        strict = _settings.strict_plugins()
         distribution = " and ".join([*(entry.distribution for entry in entries), *([BY_HAND] if by_hand else ())])
         version = " and ".join(entry.version for entry in entries)
         module = entries[0].module if entries else by_hand.__module__ if by_hand else ""
+        described = partial(Backend, name, distribution, version, module)
         if disabled:
-            reason = "disabled by PODIUM_DISABLED_PLUGINS"
-            return Backend(name, distribution, version, module, "disabled", failure=reason)
-        cause: PluginFailure
+            return described("disabled", failure="disabled by PODIUM_DISABLED_PLUGINS")
+        plugin: Plugin | None = None
         try:
-            driver_class = self._driver_class(name, entries, by_hand)
-            return Backend(name, distribution, version, module, "ready", driver_class, api=stated_api(module))
+            if len(entries) + (by_hand is not None) > 1:
+                claims = [f"{entry.distribution} {entry.version}".strip() for entry in entries]
+                claims += [BY_HAND] if by_hand else []
+                raise PluginFailure(f"it is provided by {' and by '.join(claims)}; remove all but one")
+            if by_hand is not None:
+                return described("ready", by_hand, api=stated_api(module))
+            with self._loading_of(name):
+                found = self._found.get(name)
+                plugin = found.plugin if found is not None and found.plugin is not None else load_plugin(entries[0])
+                if plugin.answers and not whole:
+                    return described("found", api=stated_api(module), plugin=plugin)
+                return described("ready", plugin.driver_class(), api=stated_api(module), plugin=plugin)
         except PluginFailure as failure:
-            cause = failure
-        state: Literal["failed", "unready"] = "unready" if isinstance(cause, NotReady) else "failed"
-        if strict and state == "failed":
-            raise PluginError(name, distribution, str(cause)) from (cause.__cause__ or cause)
-        return Backend(
-            name, distribution, version, module, state, None, str(cause), cause.traceback, stated_api(module)
-        )
+            state: Literal["failed", "unready"] = "unready" if isinstance(failure, NotReady) else "failed"
+            if state == "failed" and _settings.strict_plugins():
+                raise PluginError(name, distribution, str(failure)) from (failure.__cause__ or failure)
+            return described(state, None, str(failure), failure.traceback, stated_api(module), plugin)
 
-    def _driver_class(self, name: str, entries: tuple[EntryPoint, ...], by_hand: type[Driver] | None) -> type[Driver]:
-        if len(entries) + (by_hand is not None) > 1:
-            claims = [f"{entry.distribution} {entry.version}".strip() for entry in entries]
-            claims += [BY_HAND] if by_hand else []
-            raise PluginFailure(f"it is provided by {' and by '.join(claims)}; remove all but one")
-        if by_hand is not None:
-            return by_hand
+    @contextmanager
+    def _loading_of(self, name: str) -> Iterator[None]:
+        """Note that this thread loads a plug-in; raises `PluginFailure` where it does so already, or never can."""
         mine, here = (name, threading.get_ident()), os.getpid()
         if mine in self._loading:
             raise NotReady("it is being loaded")
@@ -218,6 +257,6 @@ class Discovery:
             )
         self._loading[mine] = here
         try:
-            return load_driver_class(entries[0])
+            yield
         finally:
             self._loading.pop(mine, None)

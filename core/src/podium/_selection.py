@@ -65,11 +65,11 @@ class Selection:
         `AmbiguousBackendError` if there are two on it, `NoActiveBackendError` if none is active at all,
         `SettingError` if an environment variable of the one that is chosen has a value that means nothing.
         """
-        backends = self.discovery.backends()
-        passed_over = [(backend, backend.probe()) for backend in backends if backend.driver_class is None]
-        ready = sorted((backend for backend in backends if backend.driver_class), key=_priority, reverse=True)
+        backends = self.discovery.candidates()
+        passed_over = [(backend, backend.probe()) for backend in backends if not _is_usable(backend)]
+        ready = sorted(filter(_is_usable, backends), key=_priority, reverse=True)
         for priority, level in groupby(ready, key=_priority):
-            probed = [(backend, backend.probe()) for backend in level]
+            probed = [self._probe(backend) for backend in level]
             active = [backend for backend, answer in probed if answer.state == "active"]
             if len(active) > 1:
                 raise AmbiguousBackendError([backend.name for backend in active], priority)
@@ -92,14 +92,17 @@ class Selection:
         Without `probing` it need not be able to run here. Raises `UnknownBackendError` or `InactiveBackendError`,
         `SettingError`, and TypeError for options that the backend does not have.
         """
-        backend = self.discovery.backend(name)
+        backend = self.discovery.candidate(name)
         if backend is None:
             from difflib import get_close_matches
 
             known = self.discovery.names()
             close = get_close_matches(name.lower(), known, n=1)
             raise UnknownBackendError(name, known, close[0] if close else None)
-        reason = backend.reason() if probing else backend.failure
+        reason = backend.reason() if probing else None
+        if reason is None:
+            backend = self._whole(backend)
+            reason = backend.failure
         if reason is not None:
             raise InactiveBackendError(name, reason, chosen_by)
         try:
@@ -122,6 +125,18 @@ class Selection:
     def forget(self, driver_class: type[Driver]) -> None:
         """Forget the instance of a driver class."""
         self._instances.pop(driver_class, None)
+
+    def _probe(self, backend: Backend) -> tuple[Backend, Probe]:
+        """Ask a backend whether it can run here; load its driver class if the plug-in says so."""
+        answer = backend.probe()
+        if answer.state == "active" and (whole := self._whole(backend)) is not backend:
+            backend = whole
+            answer = answer if _is_usable(whole) else whole.probe()
+        return backend, answer
+
+    def _whole(self, backend: Backend) -> Backend:
+        """Return a backend with its driver class, or with what is wrong with that."""
+        return backend if backend.state != "found" else self.discovery.backend(backend.name) or backend
 
     def _instance(self, backend: Backend, options: Mapping[str, object] = MappingProxyType({})) -> Driver:
         driver_class = backend.driver_class
@@ -163,6 +178,10 @@ def _chosen_options(
         except TypeError:
             raise TypeError(f"The option {option!r} of the backend {name!r} cannot be {value!r}") from None
     return tuple((option, options[option]) for option in sorted(options) if options[option] != known[option])
+
+
+def _is_usable(backend: Backend) -> bool:
+    return backend.state in ("ready", "found")
 
 
 def _priority(backend: Backend) -> int:

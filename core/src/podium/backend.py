@@ -2,13 +2,16 @@
 
 A backend is a distribution with three short files:
 
-``plugin.py``    named by the entry point of group ``podium``; says which plug-in API it speaks and returns the driver
-                 class when asked. It imports no vendor library at module level::
+``plugin.py``    named by the entry point of group ``podium``; tells what choosing a backend asks, and returns the
+                 driver class (`podium.hookspecs`). At module level it imports nothing but this::
 
                      from podium.backend import hookimpl
+                     PODIUM_API, PODIUM_PRIORITY = 1, 100
 
-                     PODIUM_API = 1
-
+                     @hookimpl
+                     def podium_inactive_reason():
+                         from mybackend.detection import inactive_reason
+                         return inactive_reason()
                      @hookimpl
                      def podium_register_driver():
                          from mybackend.driver import MyDriver
@@ -119,7 +122,7 @@ class Driver(ABC):
     """The backend's name: what users write, and the first part of its targets."""
 
     priority: ClassVar[int]
-    """The highest among the active backends is chosen: 100 for a GPU, 0 for the CPU."""
+    """The highest among the active backends is chosen: 100 for a GPU, 0 for the CPU. PODIUM_PRIORITY is the same."""
 
     launcher_cls: ClassVar[type[Launcher]]
     """The backend's launcher class."""
@@ -273,12 +276,9 @@ class Driver(ABC):
         `unload`, when nobody needs any of them. Raises `LoadError`. A backend that leaves this out cannot run several
         kernels of a module whose source has variables.
         """
-        raise LoadError(
-            f"{name}: backend {self.name!r} cannot load several kernels so that they share their variables. Declare "
-            f"each by podium.kernel, where it has variables of its own, or make the variables constants",
-            kernel=name,
-            backend=self.name,
-        )
+        text = f"backend {self.name!r} cannot load several kernels so that they share their variables. Declare each by "
+        text += "podium.kernel, where it has variables of its own, or make the variables constants"
+        raise LoadError(f"{name}: {text}", kernel=name, backend=self.name)
 
     def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
         """Return the address and the bytes of a variable of code that is on a device, as cuModuleGetGlobal does.

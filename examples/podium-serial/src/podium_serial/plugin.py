@@ -9,9 +9,16 @@ from podium.backend import hookimpl
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["PODIUM_API", "podium_register_driver"]
+__all__ = ["PODIUM_API", "PODIUM_PRIORITY", "podium_inactive_reason", "podium_register_driver"]
 
 PODIUM_API = 1
+PODIUM_PRIORITY = -10
+
+
+@hookimpl
+def podium_inactive_reason() -> str | None:
+    """Return None: there is always a host."""
+    return None
 
 
 @hookimpl

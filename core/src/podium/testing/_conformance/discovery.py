@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
 
 import podium
-from podium._plugins import BY_HAND
+from podium._plugins import BY_HAND, probe
 from podium.backend import API_VERSION
 from podium.testing._conformance.contract import contract
-from podium.testing._conformance.subject import Subject, bad
+from podium.testing._conformance.subject import TIMEOUT, Subject, bad
 
 __all__ = ["Detection", "Discovery"]
 
@@ -44,7 +47,7 @@ class Discovery(Subject):
 
         Rows PRF-05.
         """
-        process = self.python(
+        process = self._without_driver(
             f"""
             import importlib, json, os, sys
             import podium.backend
@@ -56,20 +59,65 @@ class Discovery(Subject):
                     paths = {{line.split(None, 5)[5].strip() for line in file if line.count(" ") > 5 and "/" in line}}
                 return {{path for path in paths if ".so" in path and "lib-dynload" not in path}}
 
-            for name in [name for name in sys.modules if name.partition(".")[0] == {plugin.module.partition(".")[0]!r}]:
-                del sys.modules[name]
             modules, mapped = set(sys.modules), libraries()
             importlib.import_module({plugin.module!r})
             own = {{"podium", "pluggy", {plugin.module.partition(".")[0]!r}, *sys.stdlib_module_names}}
             foreign = {{name.partition(".")[0] for name in set(sys.modules) - modules}} - own
             print(json.dumps([sorted(foreign), sorted(libraries() - mapped)]))
             """,
-            cache=tmp_path,
+            tmp_path,
         )
         assert process.returncode == 0, bad(process)
         foreign, mapped = json.loads(process.stdout)
         assert not foreign, f"importing {plugin.module} also imports {foreign}"
         assert not mapped, f"importing {plugin.module} maps {mapped}"
+
+    def test_the_plugin_answers_as_the_driver_class_does(self, plugin: Any) -> None:
+        """PODIUM_PRIORITY and podium_inactive_reason(), where the plug-in has them, say what the driver class says.
+
+        Rows DISC-05.
+        """
+        stated = plugin.plugin
+        if stated.priority is None and stated.inactive_reason is None:
+            pytest.skip("not claimed: a plug-in that answers for its driver class")
+        assert stated.priority in (None, self.driver_class.priority)
+        assert plugin.probe() == probe(self.driver_class)
+
+    def test_the_plugin_answers_without_its_driver(self, plugin: Any, tmp_path: Path) -> None:
+        """Asking the plug-in for priority and reason imports neither the driver's module nor anything foreign.
+
+        Rows PRF-05.
+        """
+        if not plugin.plugin.answers:
+            pytest.skip("not claimed: a plug-in that answers for its driver class")
+        package = plugin.module.partition(".")[0]
+        process = self._without_driver(
+            f"""
+            import json, sys
+            import podium.backend
+            from podium._import_aware_lock import ImportAwareLock
+            from podium._plugins import Discovery
+
+            before = set(sys.modules)
+            backend = Discovery(ImportAwareLock()).candidate({plugin.name!r})
+            assert backend.state == "found", backend
+            backend.probe()
+            own = {{"podium", "pluggy", {package!r}, *sys.stdlib_module_names}}
+            foreign = {{name.partition(".")[0] for name in set(sys.modules) - before}} - own
+            print(json.dumps([{self.driver_class.__module__!r} in sys.modules, sorted(foreign)]))
+            """,
+            tmp_path,
+        )
+        assert process.returncode == 0, bad(process)
+        imported, foreign = json.loads(process.stdout)
+        assert not imported, f"what {plugin.module} answers imports the driver's module"
+        assert not foreign, f"what {plugin.module} answers imports {foreign}"
+
+    def _without_driver(self, code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run a program in a process that has imported nothing of the backend, unlike those of `python`."""
+        _, variables = self.command("", cache=folder)
+        command = [sys.executable, "-c", dedent(code)]
+        return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
 PROBE = """
