@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from podium._background import BackgroundCall, import_early
     from podium._build import Build, HostCompiler
     from podium._compiler_identity import compiler_identity
+    from podium._deferred import deferred
     from podium._excerpt import declaration, excerpt, kernel_names, source_line
     from podium._file_stamps import folder_digest
     from podium._library import SharedLibrary
@@ -82,6 +83,7 @@ __all__ = [
     "array_layout",
     "compiler_identity",
     "declaration",
+    "deferred",
     "environment_flag",
     "excerpt",
     "folder_digest",
@@ -93,10 +95,10 @@ __all__ = [
 
 
 # What only compiling and loading need: choosing a driver must not pay for it.
-_HOMES = {"SharedLibrary": "_library", "folder_digest": "_file_stamps", "Build": "_build", "HostCompiler": "_build"}
+_HOMES = {"SharedLibrary": "_library", "folder_digest": "_file_stamps", "compiler_identity": "_compiler_identity"}
+_HOMES |= {"Build": "_build", "HostCompiler": "_build", "BackgroundCall": "_background", "import_early": "_background"}
 _HOMES |= dict.fromkeys(("declaration", "excerpt", "kernel_names", "source_line"), "_excerpt")
-_HOMES |= dict.fromkeys(("ArrayLayout", "array_layout"), "_array_layout")
-_HOMES |= {"BackgroundCall": "_background", "import_early": "_background", "compiler_identity": "_compiler_identity"}
+_HOMES |= {"ArrayLayout": "_array_layout", "array_layout": "_array_layout", "deferred": "_deferred"}
 
 
 def __getattr__(name: str) -> object:
@@ -132,8 +134,7 @@ class Driver(ABC):
 
     features: ClassVar[frozenset[str]] = frozenset()
     """What there is: for launches "cluster", "cooperative", "dependent" and the names in `attribute_keys`; and of the
-    methods that not every backend has, "streams", "events", "graphs", "pinned" and "occupancy".
-    """
+    methods that not every backend has, "streams", "events", "graphs", "pinned" and "occupancy"."""
 
     attribute_keys: ClassVar[Mapping[str, int]] = MappingProxyType({})
     """The launch attributes by name, with the vendor's number of each: what the C template is given as `key`."""
@@ -149,8 +150,7 @@ class Driver(ABC):
     dlpack_devices: ClassVar[frozenset[int]]
     """The DLPack device types whose memory kernels can reach, such as 2 for CUDA.
 
-    That of the devices themselves is the lowest beside those of the host (1, 3, 11) and of managed memory (13).
-    """
+    That of the devices themselves is the lowest beside those of the host (1, 3, 11) and of managed memory (13)."""
 
     host_memory: ClassVar[bool] = False
     """Whether kernels reach ordinary host memory: then buffer-protocol objects are accepted as arrays."""

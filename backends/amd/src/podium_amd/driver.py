@@ -5,27 +5,23 @@ The modules are imported when they are first needed: choosing a driver must cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from podium.backend import (
     Device,
     Driver,
     Function,
     LaunchConfig,
-    ObjectCode,
     Parameters,
-    Program,
     Target,
+    deferred,
     environment_flag,
 )
 
 from podium_amd.attribute_keys import KEYS
 from podium_amd.default_stream import PER_THREAD, VARIABLE, default_stream_handle
 from podium_amd.launcher import AmdLauncher, PerThreadLauncher
-
-if TYPE_CHECKING:
-    from podium.backend import Buffer, Occupancy
 
 __all__ = ["AmdDriver"]
 
@@ -86,23 +82,9 @@ class AmdDriver(Driver):
 
         return target(self.current_device())
 
-    def current_device(self) -> int:
-        """Return the device that is current in this thread."""
-        from podium_amd.context import current_device
-
-        return current_device()
-
-    def can_access(self, device: int, peer: int) -> bool:
-        """Tell whether kernels on a device can reach the memory of a peer, and let them."""
-        from podium_amd.peer_access import can_access
-
-        return can_access(device, peer)
-
-    def pointer_device(self, address: int) -> tuple[int, int] | None:
-        """Return the DLPack device type and the device of the memory at an address."""
-        from podium_amd.memory import pointer_device
-
-        return pointer_device(address)
+    current_device = deferred(Driver.current_device, "podium_amd.context")
+    can_access = deferred(Driver.can_access, "podium_amd.peer_access")
+    pointer_device = deferred(Driver.pointer_device, "podium_amd.memory")
 
     def describe_status(self, status: int) -> tuple[str, str]:
         """Return HIP's name and text of a status, with what to do where that is known.
@@ -114,25 +96,12 @@ class AmdDriver(Driver):
         take_last_error()
         return describe(status)
 
-    def versions(self) -> Mapping[str, str]:
-        """Return the versions of the HIP runtime and of hipRTC."""
-        from podium_amd.versions import versions
-
-        return versions()
+    versions = deferred(Driver.versions, "podium_amd.versions")
 
     # ---- code ----
 
-    def toolchain(self, language: str) -> str:
-        """Name the compiler of a language, with its version."""
-        from podium_amd.toolchain import toolchain
-
-        return toolchain(language)
-
-    def compile(self, program: Program, target: Target) -> ObjectCode:
-        """Compile with hipRTC; works without a device."""
-        from podium_amd.compiler import compile_program
-
-        return compile_program(program, target)
+    toolchain = deferred(Driver.toolchain, "podium_amd.toolchain")
+    compile = deferred(Driver.compile, "podium_amd.compiler:compile_program")
 
     def accepts(self, code: Target, device: Target) -> bool:
         """Tell whether a device runs code that was built for a target."""
@@ -145,29 +114,10 @@ class AmdDriver(Driver):
         except ValueError:
             return False
 
-    def load(self, code: ObjectCode, name: str, device: int) -> Function:
-        """Load code, after comparing its metadata with the signature."""
-        from podium_amd.function import load
-
-        return load(code, name, device)
-
-    def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
-        """Return another kernel of code that is loaded."""
-        from podium_amd.function import load_beside
-
-        return load_beside(function, code, name, device)
-
-    def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
-        """Return the address and the bytes of a variable."""
-        from podium_amd.function import variable
-
-        return variable(function, code, name, device)
-
-    def unload(self, function: Function, device: int) -> None:
-        """Release code, unless a graph may still launch a kernel of it."""
-        from podium_amd.function import unload
-
-        unload(function)
+    load = deferred(Driver.load, "podium_amd.function")
+    load_beside = deferred(Driver.load_beside, "podium_amd.function")
+    variable = deferred(Driver.variable, "podium_amd.function")
+    unload = deferred(Driver.unload, "podium_amd.function")
 
     # ---- launches ----
 
@@ -185,37 +135,14 @@ class AmdDriver(Driver):
             self._launch = launch
         return self._launch(function, config, device, stream, parameters)
 
-    def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
-        """Compute how many blocks of a launch run at once."""
-        from podium_amd.occupancy import occupancy
-
-        return occupancy(function, device, config)
-
-    def suggested_block(self, function: Function, device: int, shared: int) -> tuple[int, int]:
-        """Return threads in a block that fill the device, and the fewest blocks for that."""
-        from podium_amd.occupancy import suggested_block
-
-        return suggested_block(function, device, shared)
+    occupancy = deferred(Driver.occupancy, "podium_amd.occupancy")
+    suggested_block = deferred(Driver.suggested_block, "podium_amd.occupancy")
 
     # ---- memory ----
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
-        """Return memory of a device, in the order of a stream or for any of them."""
-        from podium_amd.memory import DeviceBuffer
-
-        return DeviceBuffer(size, alignment, device, stream)
-
-    def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
-        """Return memory of the host that all devices reach."""
-        from podium_amd.memory import PinnedBuffer
-
-        return PinnedBuffer(size, alignment, device)
-
-    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
-        """Copy bytes in any direction, after what is in the stream; done when it returns."""
-        from podium_amd.memory import copy
-
-        copy(destination, source, size, device, stream)
+    allocate = deferred(Driver.allocate, "podium_amd.memory:DeviceBuffer")
+    allocate_pinned = deferred(Driver.allocate_pinned, "podium_amd.memory:PinnedBuffer")
+    copy = deferred(Driver.copy, "podium_amd.memory")
 
     # ---- streams and events ----
 
@@ -223,74 +150,15 @@ class AmdDriver(Driver):
         """Return the default stream: 0 is that of all threads, 2 that of the thread."""
         return self._default_stream
 
-    def dlpack_stream(self, stream: int) -> int:
-        """Return a stream in DLPack's numbering."""
-        from podium_amd.stream import dlpack_stream
-
-        return dlpack_stream(stream)
-
-    def capturing(self, device: int, stream: int) -> bool:
-        """Tell whether a stream is captured, or cannot be used since another one is."""
-        from podium_amd.stream import capturing
-
-        return capturing(device, stream)
-
-    def synchronize(self, device: int, stream: int | None = None) -> int:
-        """Wait for a stream, or for the device; return the status."""
-        from podium_amd.stream import synchronize
-
-        return synchronize(device, stream)
-
-    def create_stream(self, device: int, priority: int) -> int:
-        """Make a stream that waits for no other."""
-        from podium_amd.stream import create_stream
-
-        return create_stream(device, priority)
-
-    def destroy_stream(self, stream: int, device: int) -> None:
-        """Give a stream back; its work ends."""
-        from podium_amd.stream import destroy_stream
-
-        destroy_stream(stream, device)
-
-    def create_event(self, device: int, timed: bool) -> int:
-        """Make an event."""
-        from podium_amd.event import create_event
-
-        return create_event(device, timed)
-
-    def destroy_event(self, event: int, device: int) -> None:
-        """Give an event back."""
-        from podium_amd.event import destroy_event
-
-        destroy_event(event, device)
-
-    def record_event(self, event: int, device: int, stream: int) -> int:
-        """Put an event behind the work that is in a stream now; return the status."""
-        from podium_amd.event import record_event
-
-        return record_event(event, device, stream)
-
-    def wait_event(self, device: int, stream: int, event: int) -> int:
-        """Let the later work of a stream wait for an event; return the status."""
-        from podium_amd.event import wait_event
-
-        return wait_event(device, stream, event)
-
-    def event_done(self, event: int, device: int) -> bool:
-        """Tell whether the work before an event has ended."""
-        from podium_amd.event import event_done
-
-        return event_done(event, device)
-
-    def synchronize_event(self, event: int, device: int) -> int:
-        """Wait for the work before an event; return the status."""
-        from podium_amd.event import synchronize_event
-
-        return synchronize_event(event, device)
-
-    def elapsed(self, start: int, end: int, device: int) -> float:
-        """Return the seconds between two events."""
-        from podium_amd.event import elapsed
-
-        return elapsed(start, end, device)
+    dlpack_stream = deferred(Driver.dlpack_stream, "podium_amd.stream")
+    capturing = deferred(Driver.capturing, "podium_amd.stream")
+    synchronize = deferred(Driver.synchronize, "podium_amd.stream")
+    create_stream = deferred(Driver.create_stream, "podium_amd.stream")
+    destroy_stream = deferred(Driver.destroy_stream, "podium_amd.stream")
+    create_event = deferred(Driver.create_event, "podium_amd.event")
+    destroy_event = deferred(Driver.destroy_event, "podium_amd.event")
+    record_event = deferred(Driver.record_event, "podium_amd.event")
+    wait_event = deferred(Driver.wait_event, "podium_amd.event")
+    event_done = deferred(Driver.event_done, "podium_amd.event")
+    synchronize_event = deferred(Driver.synchronize_event, "podium_amd.event")
+    elapsed = deferred(Driver.elapsed, "podium_amd.event")

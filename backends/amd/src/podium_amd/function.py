@@ -75,7 +75,7 @@ def load_beside(function: Function, code: ObjectCode, name: str, device: int) ->
         return _kernel(_loaded[function.module], code, name)
 
 
-def unload(function: Function) -> None:
+def unload(function: Function, device: int) -> None:
     """Release code, unless a graph may still launch a kernel of it. It does not raise."""
     with _lock:
         loaded = _loaded.get(function.module)

@@ -48,7 +48,7 @@ def capturing(device: int, stream: int) -> bool:
     return state.value != 0
 
 
-def synchronize(device: int, stream: int | None) -> int:
+def synchronize(device: int, stream: int | None = None) -> int:
     """Wait for a stream, or for the device; return the status."""
     functions = hip()
     with context.current(device), context.relaxed():

@@ -5,27 +5,23 @@ The modules are imported when they are first needed: choosing a driver must cost
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from podium.backend import (
     Device,
     Driver,
     Function,
     LaunchConfig,
-    ObjectCode,
     Parameters,
-    Program,
     Target,
+    deferred,
     environment_flag,
 )
 
 from podium_nvidia.attribute_keys import KEYS
 from podium_nvidia.default_stream import PER_THREAD, VARIABLE, default_stream_handle
 from podium_nvidia.launcher import NvidiaLauncher, PerThreadLauncher
-
-if TYPE_CHECKING:
-    from podium.backend import Buffer, Occupancy
 
 __all__ = ["NvidiaDriver"]
 
@@ -93,43 +89,15 @@ class NvidiaDriver(Driver):
 
         return current_device() or 0
 
-    def can_access(self, device: int, peer: int) -> bool:
-        """Tell whether kernels on a device can reach the memory of a peer, and let them."""
-        from podium_nvidia.peer_access import can_access
-
-        return can_access(device, peer)
-
-    def pointer_device(self, address: int) -> tuple[int, int] | None:
-        """Return the DLPack device type and the device of the memory at an address."""
-        from podium_nvidia.memory import pointer_device
-
-        return pointer_device(address)
-
-    def describe_status(self, status: int) -> tuple[str, str]:
-        """Return the CUDA driver's name and text of a status, with what to do where that is known."""
-        from podium_nvidia.status import describe
-
-        return describe(status)
-
-    def versions(self) -> Mapping[str, str]:
-        """Return the versions of the NVIDIA driver and of NVRTC."""
-        from podium_nvidia.versions import versions
-
-        return versions()
+    can_access = deferred(Driver.can_access, "podium_nvidia.peer_access")
+    pointer_device = deferred(Driver.pointer_device, "podium_nvidia.memory")
+    describe_status = deferred(Driver.describe_status, "podium_nvidia.status:describe")
+    versions = deferred(Driver.versions, "podium_nvidia.versions")
 
     # ---- code ----
 
-    def toolchain(self, language: str) -> str:
-        """Name the compiler of a language, with its version."""
-        from podium_nvidia.toolchain import toolchain
-
-        return toolchain(language)
-
-    def compile(self, program: Program, target: Target) -> ObjectCode:
-        """Compile, or link, with NVIDIA's libraries; works without a device."""
-        from podium_nvidia.compiler import compile_program
-
-        return compile_program(program, target)
+    toolchain = deferred(Driver.toolchain, "podium_nvidia.toolchain")
+    compile = deferred(Driver.compile, "podium_nvidia.compiler:compile_program")
 
     def accepts(self, code: Target, device: Target) -> bool:
         """Tell whether a device runs code that was built for a target."""
@@ -142,29 +110,10 @@ class NvidiaDriver(Driver):
         except ValueError:
             return False
 
-    def load(self, code: ObjectCode, name: str, device: int) -> Function:
-        """Load code, with the largest dynamic shared memory and clusters that the device has."""
-        from podium_nvidia.function import load
-
-        return load(code, name, device)
-
-    def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
-        """Return another kernel of code that is loaded."""
-        from podium_nvidia.function import load_beside
-
-        return load_beside(function, code, name, device)
-
-    def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
-        """Return the address and the bytes of a variable."""
-        from podium_nvidia.function import variable
-
-        return variable(function, code, name, device)
-
-    def unload(self, function: Function, device: int) -> None:
-        """Release code, unless a graph may still launch a kernel of it."""
-        from podium_nvidia.function import unload
-
-        unload(function)
+    load = deferred(Driver.load, "podium_nvidia.function")
+    load_beside = deferred(Driver.load_beside, "podium_nvidia.function")
+    variable = deferred(Driver.variable, "podium_nvidia.function")
+    unload = deferred(Driver.unload, "podium_nvidia.function")
 
     # ---- launches ----
 
@@ -183,37 +132,14 @@ class NvidiaDriver(Driver):
         self.launch = launch  # type: ignore[method-assign]  # from now on without this step
         return launch(function, config, device, stream, parameters)
 
-    def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
-        """Compute how many blocks of a launch run at once."""
-        from podium_nvidia.occupancy import occupancy
-
-        return occupancy(function, device, config)
-
-    def suggested_block(self, function: Function, device: int, shared: int) -> tuple[int, int]:
-        """Return threads in a block that fill the device, and the fewest blocks for that."""
-        from podium_nvidia.occupancy import suggested_block
-
-        return suggested_block(function, device, shared)
+    occupancy = deferred(Driver.occupancy, "podium_nvidia.occupancy")
+    suggested_block = deferred(Driver.suggested_block, "podium_nvidia.occupancy")
 
     # ---- memory ----
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
-        """Return memory of a device, in the order of a stream or for any of them."""
-        from podium_nvidia.memory import DeviceBuffer
-
-        return DeviceBuffer(size, alignment, device, stream)
-
-    def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
-        """Return memory of the host that all devices reach."""
-        from podium_nvidia.memory import PinnedBuffer
-
-        return PinnedBuffer(size, alignment, device)
-
-    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
-        """Copy bytes in any direction, after what is in the stream; done when it returns."""
-        from podium_nvidia.memory import copy
-
-        copy(destination, source, size, device, stream)
+    allocate = deferred(Driver.allocate, "podium_nvidia.memory:DeviceBuffer")
+    allocate_pinned = deferred(Driver.allocate_pinned, "podium_nvidia.memory:PinnedBuffer")
+    copy = deferred(Driver.copy, "podium_nvidia.memory")
 
     # ---- streams and events ----
 
@@ -221,114 +147,24 @@ class NvidiaDriver(Driver):
         """Return the default stream: 0 is the legacy one, 2 that of the thread."""
         return self._default_stream
 
-    def dlpack_stream(self, stream: int) -> int:
-        """Return a stream in DLPack's numbering."""
-        from podium_nvidia.stream import dlpack_stream
-
-        return dlpack_stream(stream)
-
-    def capturing(self, device: int, stream: int) -> bool:
-        """Tell whether a stream is captured, or cannot be used since another one is."""
-        from podium_nvidia.stream import capturing
-
-        return capturing(device, stream)
-
-    def synchronize(self, device: int, stream: int | None = None) -> int:
-        """Wait for a stream, or for the device; return the status."""
-        from podium_nvidia.stream import synchronize
-
-        return synchronize(device, stream)
-
-    def create_stream(self, device: int, priority: int) -> int:
-        """Make a stream that waits for no other."""
-        from podium_nvidia.stream import create_stream
-
-        return create_stream(device, priority)
-
-    def destroy_stream(self, stream: int, device: int) -> None:
-        """Give a stream back; its work ends."""
-        from podium_nvidia.stream import destroy_stream
-
-        destroy_stream(stream, device)
-
-    def create_event(self, device: int, timed: bool) -> int:
-        """Make an event."""
-        from podium_nvidia.event import create_event
-
-        return create_event(device, timed)
-
-    def destroy_event(self, event: int, device: int) -> None:
-        """Give an event back."""
-        from podium_nvidia.event import destroy_event
-
-        destroy_event(event, device)
-
-    def record_event(self, event: int, device: int, stream: int) -> int:
-        """Put an event behind the work that is in a stream now; return the status."""
-        from podium_nvidia.event import record_event
-
-        return record_event(event, device, stream)
-
-    def wait_event(self, device: int, stream: int, event: int) -> int:
-        """Let the later work of a stream wait for an event; return the status."""
-        from podium_nvidia.event import wait_event
-
-        return wait_event(device, stream, event)
-
-    def event_done(self, event: int, device: int) -> bool:
-        """Tell whether the work before an event has ended."""
-        from podium_nvidia.event import event_done
-
-        return event_done(event, device)
-
-    def synchronize_event(self, event: int, device: int) -> int:
-        """Wait for the work before an event; return the status."""
-        from podium_nvidia.event import synchronize_event
-
-        return synchronize_event(event, device)
-
-    def elapsed(self, start: int, end: int, device: int) -> float:
-        """Return the seconds between two events."""
-        from podium_nvidia.event import elapsed
-
-        return elapsed(start, end, device)
+    dlpack_stream = deferred(Driver.dlpack_stream, "podium_nvidia.stream")
+    capturing = deferred(Driver.capturing, "podium_nvidia.stream")
+    synchronize = deferred(Driver.synchronize, "podium_nvidia.stream")
+    create_stream = deferred(Driver.create_stream, "podium_nvidia.stream")
+    destroy_stream = deferred(Driver.destroy_stream, "podium_nvidia.stream")
+    create_event = deferred(Driver.create_event, "podium_nvidia.event")
+    destroy_event = deferred(Driver.destroy_event, "podium_nvidia.event")
+    record_event = deferred(Driver.record_event, "podium_nvidia.event")
+    wait_event = deferred(Driver.wait_event, "podium_nvidia.event")
+    event_done = deferred(Driver.event_done, "podium_nvidia.event")
+    synchronize_event = deferred(Driver.synchronize_event, "podium_nvidia.event")
+    elapsed = deferred(Driver.elapsed, "podium_nvidia.event")
 
     # ---- graphs ----
 
-    def begin_capture(self, device: int, stream: int) -> None:
-        """Begin to capture a stream, such that nothing outside of it breaks the capture but to wait for the device."""
-        from podium_nvidia.graph import begin_capture
-
-        begin_capture(device, stream)
-
-    def capture_state(self, device: int, stream: int) -> tuple[int, int]:
-        """Return the number of the capture that a stream takes part in, and its last node."""
-        from podium_nvidia.graph import capture_state
-
-        return capture_state(device, stream)
-
-    def end_capture(self, device: int, stream: int) -> int:
-        """End a capture and return its graph."""
-        from podium_nvidia.graph import end_capture
-
-        return end_capture(device, stream)
-
-    def launch_graph(self, graph: int, device: int, stream: int) -> int:
-        """Launch a graph; return the status."""
-        from podium_nvidia.graph import launch_graph
-
-        return launch_graph(graph, device, stream)
-
-    def update_node(
-        self, graph: int, node: int, function: int, config: LaunchConfig, device: int, parameters: Parameters
-    ) -> int:
-        """Change a kernel of a graph; return the status."""
-        from podium_nvidia.graph import update_node
-
-        return update_node(graph, node, config, device, parameters)
-
-    def destroy_graph(self, graph: int, device: int) -> None:
-        """Give a graph back; its launches end."""
-        from podium_nvidia.graph import destroy_graph
-
-        destroy_graph(graph, device)
+    begin_capture = deferred(Driver.begin_capture, "podium_nvidia.graph")
+    capture_state = deferred(Driver.capture_state, "podium_nvidia.graph")
+    end_capture = deferred(Driver.end_capture, "podium_nvidia.graph")
+    launch_graph = deferred(Driver.launch_graph, "podium_nvidia.graph")
+    update_node = deferred(Driver.update_node, "podium_nvidia.graph")
+    destroy_graph = deferred(Driver.destroy_graph, "podium_nvidia.graph")

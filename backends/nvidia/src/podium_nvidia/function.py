@@ -91,7 +91,7 @@ def load_beside(function: Function, code: ObjectCode, name: str, device: int) ->
         return _kernel(loaded, code, name)
 
 
-def unload(function: Function) -> None:
+def unload(function: Function, device: int) -> None:
     """Release code, as soon as no graph can launch a kernel of it. It does not raise."""
     with _lock:
         loaded = _loaded.get(function.module)

@@ -145,7 +145,7 @@ def _launch_graph(graph: int, stream: int) -> int:
     return status
 
 
-def update_node(graph: int, node: int, config: LaunchConfig, device: int, parameters: Parameters) -> int:
+def update_node(graph: int, node: int, function: int, config: LaunchConfig, device: int, parameters: Parameters) -> int:
     """Change the sizes and the parameters of a kernel, or leave it out of launches; return the status."""
     known = _graphs[graph]
     if not config.blocks:

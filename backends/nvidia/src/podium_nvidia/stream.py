@@ -42,7 +42,7 @@ def capturing(device: int, stream: int) -> bool:
     return state.value != 0
 
 
-def synchronize(device: int, stream: int | None) -> int:
+def synchronize(device: int, stream: int | None = None) -> int:
     """Wait for a stream, or for the device; return the status.
 
     To wait for the device ends the capture of any stream in the context; to wait for another stream does not.
