@@ -29,6 +29,7 @@ _NEWEST = {
     "test_amd_examples",
     "test_amd_numbers",
     "test_benchmarks",
+    "test_conformance_use",
     "test_cpu_addresses",
     "test_cpu_barriers",
     "test_cpu_dialect",

@@ -130,44 +130,6 @@ def test_the_right_driver_passes_the_same_tests(run: Run) -> None:
     assert passed == {test for broken in BROKEN for test in broken.tests}
 
 
-def test_a_failure_says_which_contract_it_is(run: Run) -> None:
-    """Above the failure stands the contract, and the report lists each contract that does not hold once."""
-    rule = "Errors: A process ends with status 0 and nothing on stderr, whatever is alive or being built then."
-    assert "podium contract that does not hold" in run.output
-    assert run.output.count(f"does not hold: {rule}") == 1
-    assert f"\n{rule}\n" in run.output
-
-
-def test_the_report_counts_by_contract(tmp_path: Path) -> None:
-    """The report has, for each area, what passed, what failed and what was not claimed, which is skipped in sight."""
-    (tmp_path / "test_suite.py").write_text(_FILE)
-    run = _pytest(tmp_path, "test_suite.py::TestWhole", "-k", "reason_is_a_text or saxpy or what_the_class_states")
-    rows = dict(re.findall(r"^([A-Z][a-z ]+?) {2,}(\d+ +\d+ +\d+ +\d+)$", run.output, re.MULTILINE))
-    assert {area: row.split() for area, row in rows.items()} == {
-        "Detection": ["1", "0", "0", "0"],
-        "Driver protocol": ["1", "0", "0", "0"],
-        "One kernel source": ["0", "0", "12", "0"],
-    }
-    assert "not claimed: compiles" in run.output
-
-
-def test_runs_without_the_suite_have_no_report(tmp_path: Path) -> None:
-    """The plug-in prints nothing in other runs, and does not import podium's drivers there."""
-    (tmp_path / "test_other.py").write_text(
-        "import sys\ndef test_light():\n    assert not {'podium.backend', 'podium.testing._fake'} & set(sys.modules)\n"
-    )
-    run = _pytest(tmp_path, "test_other.py")
-    assert "1 passed" in run.output and "podium conformance" not in run.output
-
-
-def test_an_installed_backend_is_named_on_the_command_line(tmp_path: Path) -> None:
-    """``pytest --pyargs podium.testing.conformance --podium-backend NAME`` runs the suite without a file."""
-    pytest.importorskip("podium_cpu", reason="podium-cpu is not installed")
-    arguments = ["--pyargs", "podium.testing.conformance", "--podium-backend", "cpu", "--podium-without", "atomics"]
-    run = _pytest(tmp_path, *arguments, "-k", "what_the_class_states or plugin_states or histogram")
-    assert "2 passed, 4 skipped" in run.output and "not claimed: atomics" in run.output
-
-
 def test_no_part_hides_a_name_of_another() -> None:
     """The parts of the suite are one class: no test and no method of one may have the name of another's."""
     owners: dict[str, list[str]] = {}

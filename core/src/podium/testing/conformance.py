@@ -10,7 +10,8 @@ A third party runs it on a driver class of its own::
 
 and on an installed backend with ``pytest --pyargs podium.testing.conformance --podium-backend NAME``.
 The suite knows no vendor: it speaks of capabilities. What a backend does not claim is skipped, and is counted so in
-the report at the end of the run. Each test's docstring begins with the contract that it holds the backend to.
+the report at the end of the run. Each test's docstring begins with the rule that it holds the backend to, and
+docs/contracts.md has all of them.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from podium.testing._conformance.streams import Streams
 from podium.testing._conformance.threads import Threads
 from podium.testing._conformance.timeline import Timeline
 from podium.testing._conformance.variables import Variables
+from podium.testing._mistakes import without
 
 __all__ = ["Capabilities", "DriverConformance"]
 
@@ -82,8 +84,6 @@ class TestInstalledBackend(DriverConformance):
     @classmethod
     def choose(cls, config: Any) -> type[Driver]:
         """Set the driver class and its capabilities from the command line. Called by the plug-in of pytest."""
-        name = config.getoption("--podium-backend")
-        cls.driver_class = type(podium.driver.get(name) if name else podium.driver.resolve())
-        without = [each.strip() for each in config.getoption("--podium-without").split(",") if each.strip()]
-        cls.capabilities = Capabilities().without(*without)
+        cls.driver_class = type(podium.driver.resolve(config.getoption("--podium-backend") or None))
+        cls.capabilities = without(config)
         return cls.driver_class

@@ -1,22 +1,23 @@
 """podium's plug-in of pytest: the options, the markers and the report of the conformance suite.
 
-pytest imports this module in every run where podium is installed, so it imports nothing of podium.
+pytest imports this module in every run where podium is installed, so it imports none of podium's drivers.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import pytest
+
+from podium.testing import _report
 
 __all__: list[str] = []
 
 pytest.register_assert_rewrite("podium.testing._conformance", "podium.testing.conformance")
 
-_PROPERTY = "podium_contract"
-_UNCLAIMED = "not claimed: "
+_SUITE = "podium.testing._conformance.subject"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,80 +33,58 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the markers."""
+    """Declare the markers, and refuse options that name no backend that runs here, or no capability."""
     config.addinivalue_line("markers", "contract(area): the section of podium's contracts that a test belongs to")
     config.addinivalue_line("markers", "needs(*capabilities): what a backend must claim for a test to be run")
+    if config.getoption("--podium-backend") or config.getoption("--podium-without"):
+        from podium.testing import _mistakes
+
+        if (mistake := _mistakes.of_options(config)) is not None:
+            raise pytest.UsageError(mistake)
+
+
+class SuiteClass(pytest.Class):
+    """A test class of the suite: with a mistake that would fail all of its tests it is one error, and no test."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Collect the tests, unless the class cannot be tested."""
+        from podium.testing import _mistakes
+
+        if (mistake := _mistakes.of_class(self.obj, self.config)) is not None:
+            raise self.CollectError(f"{self.name}: {mistake}")
+        return super().collect()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> pytest.Collector | None:
+    """Collect the classes of the suite in a way of their own."""
+    suite = sys.modules.get(_SUITE)
+    if suite is None or not isinstance(obj, type) or not issubclass(obj, suite.Subject):
+        return None
+    made: pytest.Collector | None = None
+    if collector.classnamefilter(name):
+        made = SuiteClass.from_parent(collector, name=name, obj=obj)
+    return made
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what the backend does not claim, before any fixture is made."""
     subject: Any = getattr(item, "cls", None)
-    if hasattr(subject, "choose") and not hasattr(subject, "driver_class"):
-        subject.choose(item.config)
-    for marker in item.iter_markers("needs"):
-        for name in marker.args:
-            if not _claimed(subject, name):
-                pytest.skip(f"{_UNCLAIMED}{name}")
-
-
-def _claimed(subject: Any, name: str) -> bool:
-    capabilities = subject.capabilities
-    if hasattr(capabilities, name):
-        return bool(getattr(capabilities, name))
-    driver_class = subject.driver_class
-    return name in driver_class.features or getattr(driver_class, name, False) is True  # not a method of that name
+    for mark in _report.marks(item, "needs"):
+        for name in mark.args:
+            if not subject.claims(name):
+                pytest.skip(f"{_report.UNCLAIMED}{name}")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Note the contract of a test in its report, and show it above what failed."""
     report: Any = yield
-    contract = _contract(item)
-    if contract is not None:
-        area, rule = contract
-        report.user_properties = [*report.user_properties, (_PROPERTY, [area, rule])]
-        if report.failed:
-            report.sections.insert(0, ("podium contract that does not hold", f"{area}: {rule}"))
+    _report.note(item, report)
     return report
 
 
-def _contract(item: pytest.Item) -> tuple[str, str] | None:
-    marker = item.get_closest_marker("contract")
-    if marker is None or not marker.args:
-        return None
-    lines = (getattr(getattr(item, "obj", None), "__doc__", None) or item.name).strip().splitlines()
-    return str(marker.args[0]), lines[0].strip()
-
-
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Count, for each area of the contracts, what held, what did not and what was not claimed."""
-    counts: dict[str, Counter[str]] = {}
-    broken: dict[str, list[str]] = {}
-    for outcome in ("passed", "failed", "error", "skipped"):
-        for report in terminalreporter.stats.get(outcome, ()):
-            contract = dict(getattr(report, "user_properties", ())).get(_PROPERTY)
-            if contract is None:
-                continue
-            area, rule = contract
-            what = "failed" if outcome == "error" else outcome
-            if outcome == "skipped" and _UNCLAIMED in _reason(report):
-                what = "not claimed"
-            counts.setdefault(area, Counter())[what] += 1
-            if what == "failed":
-                broken.setdefault(f"{area}: {rule}", []).append(report.nodeid)
-    if not counts:
-        return
-    columns = ("passed", "failed", "not claimed", "skipped")
-    width = max(len("contract"), *map(len, counts))
-    terminalreporter.section("podium conformance")
-    terminalreporter.write_line(f"{'contract':{width}}" + "".join(f"{name:>13}" for name in columns))
-    for area, count in counts.items():
-        terminalreporter.write_line(f"{area:{width}}" + "".join(f"{count[name]:13}" for name in columns))
-    for line, tests in broken.items():
-        more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
-        terminalreporter.write_line(f"does not hold: {line} ({tests[0]}{more})")
-
-
-def _reason(report: Any) -> str:
-    return str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
+    """Say, for each class and each area of the contracts, what held, what did not and what was not claimed."""
+    _report.write(terminalreporter)

@@ -29,7 +29,7 @@ class Scalar:
     c_type: str
     good: tuple[tuple[Any, bytes], ...]
     bad: tuple[tuple[Any, type[Exception]], ...]
-    needs: str = ""
+    needs: tuple[str, ...] = ()
     definition: str = ""
 
 
@@ -69,7 +69,8 @@ def _integers(bits: int, signed: bool) -> Scalar:
     ]
     name = f"{'i' if signed else 'u'}{bits}"
     c_type = f"{'signed' if signed else 'unsigned'} {_INTEGER_C[bits]}"
-    return Scalar(name, c_type, tuple(good), tuple(bad))
+    needs = {8: ("small_integers",), 16: ("small_integers",), 32: (), 64: ("int64",)}[bits]
+    return Scalar(name, c_type, tuple(good), tuple(bad), needs)
 
 
 def _whole(value: Any) -> int:
@@ -100,13 +101,13 @@ _BF16 = (
 def _halves(name: str, pairs: tuple[tuple[Any, int], ...]) -> Scalar:
     c_type, header = {"fp16": ("__half", "cuda_fp16.h"), "bf16": ("__nv_bfloat16", "cuda_bf16.h")}[name]
     good = tuple((value, struct.pack("=H", bits)) for value, bits in pairs)
-    return Scalar(name, c_type, good, _NOT_NUMBERS, needs="half", definition=f"#include <{header}>")
+    return Scalar(name, c_type, good, _NOT_NUMBERS, needs=("half",), definition=f"#include <{header}>")
 
 
 def _floats(name: str, c_type: str, code: str, values: tuple[Any, ...]) -> Scalar:
     good = tuple((value, struct.pack(f"={code}", float(value))) for value in values)
     bad: tuple[tuple[Any, type[Exception]], ...] = (*_NOT_NUMBERS, (10**400, ArgumentValueError))
-    return Scalar(name, c_type, good, bad, needs="fp64" if name == "fp64" else "")
+    return Scalar(name, c_type, good, bad, needs=("fp64",) if name == "fp64" else ())
 
 
 _LARGEST = (3.4028234663852886e38, -3.4028234663852886e38)
@@ -118,6 +119,7 @@ SCALARS: tuple[Scalar, ...] = (
         "bool",
         ((True, b"\1"), (False, b"\0"), (1, b"\1"), (0, b"\0")),
         ((2, ArgumentValueError), (-1, ArgumentValueError), ("", ArgumentTypeError), (None, ArgumentTypeError)),
+        ("small_integers",),
     ),
     _halves("fp16", _FP16),
     _halves("bf16", _BF16),
@@ -156,6 +158,7 @@ class StructCase:
     definition: str
     structure: type[ctypes.Structure]
     fill: Callable[[Any], None] = field(repr=False)
+    needs: tuple[str, ...] = ("structs",)
 
     def value(self) -> ctypes.Structure:
         """Return a filled structure; its padding is zero."""
@@ -196,5 +199,6 @@ STRUCTS = (
         "struct T { int count; I inner; short row[5]; unsigned char flag; };",
         Outer,
         _fill_outer,
+        ("structs", "fp64", "small_integers"),
     ),
 )

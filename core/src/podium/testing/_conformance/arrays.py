@@ -258,8 +258,9 @@ class Arrays(Subject):
         gaps = [
             DlpackArray(x, x.ptr, (6,), "i32", device, strides=(2,)),
             DlpackArray(x, x.ptr, (3, 4), "i32", device, strides=(1, 3)),
-            DlpackArray(x, x.ptr + 44, (12,), "i32", device, strides=(-1,)),
         ]
+        if self.capabilities.addresses:
+            gaps.append(DlpackArray(x, x.ptr + 44, (12,), "i32", device, strides=(-1,)))
         whole = [
             DlpackArray(x, x.ptr, (3, 4), "i32", device, strides=(4, 1)),
             DlpackArray(x, x.ptr, (1, 12), "i32", device, strides=(77, 1)),

@@ -65,7 +65,7 @@ class Cache(Subject):
             {"defines": {"N": 1}},
             {"defines": {"N": 2}},
             {"defines": {"M": 1}},
-            {"std": "c++14"},
+            *([{"std": "c++14"}] if self.claims("standards") else []),
             {"fast_math": True},
             {"debug": True},
             {"line_info": True},

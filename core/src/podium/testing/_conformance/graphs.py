@@ -19,7 +19,7 @@ __all__ = ["Graphs"]
 
 _SOURCE = """
 extern "C" __global__ void step(int* x, int a) {
-    int i = blockIdx.x * 64 + threadIdx.x;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
     x[i] = x[i] * 3 + a;
 }
 extern "C" __global__ void join(int* x, const int* y, const int* z) { x[0] = y[0] * 10 + z[0]; }
@@ -63,33 +63,33 @@ class Graphs(Subject):
     @pytest.mark.needs("observes", "streams")
     def test_replays_keep_the_order_of_their_stream(self, driver: Driver) -> None:
         """Launches of a graph run in their order, and so do replays in one stream."""
-        kernel, x, stream = _graph_kernel("step"), podium.asarray([0] * 64), podium.Stream()
+        kernel, x, stream = _graph_kernel("step"), podium.asarray([0] * 8), podium.Stream()
         kernel.load()
         with podium.capture(stream=stream) as graph:
             for amount in range(4):
-                kernel[1, 64](x, amount)
+                kernel[1, 8](x, amount)
         expected = 0
         for _ in range(5):
             graph.replay()
             for amount in range(4):
                 expected = (expected * 3 + amount) & 0xFFFFFFFF
         stream.synchronize()
-        assert self._contents(x) == [expected - (1 << 32) * (expected >> 31)] * 64
+        assert self._contents(x) == [expected - (1 << 32) * (expected >> 31)] * 8
 
     @pytest.mark.needs("observes", "streams", "events")
     def test_streams_are_forked_and_joined(self, driver: Driver) -> None:
         """A stream takes part from when it waits for an event of the capture; what comes after both sees both."""
         step, join = _graph_kernel("step"), _graph_kernel("join")
         step.load(), join.load()
-        x, y, z = (podium.asarray([1] * 64) for _ in range(3))
+        x, y, z = (podium.asarray([1] * 8) for _ in range(3))
         side = podium.Stream()
         with podium.capture() as graph:
             with pytest.raises(CaptureError):
-                step[1, 64](z, 0, stream=side)
-            step[1, 64](y, 1)
+                step[1, 8](z, 0, stream=side)
+            step[1, 8](y, 1)
             side.wait(graph.stream.record(timed=False))
-            step[1, 64](y, 1)
-            step[1, 64](z, 2, stream=side)
+            step[1, 8](y, 1)
+            step[1, 8](z, 2, stream=side)
             graph.stream.wait(side.record(timed=False))
             join[1, 1](x, y, z)
         assert len(graph.launches) == 4

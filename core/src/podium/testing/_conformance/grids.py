@@ -64,6 +64,12 @@ _FEATURES: dict[str, Callable[[], LaunchConfig]] = {
 }
 
 
+def _limited(axes: Any, limits: tuple[int, int, int] = (1 << 31,) * 3) -> tuple[int, int, int]:
+    """Return a grid or a block with all three axes, none of them longer than its limit."""
+    x, y, z = (*((axes,) if isinstance(axes, int) else axes), 1, 1)[:3]
+    return min(x, limits[0]), min(y, limits[1]), min(z, limits[2])
+
+
 @contract("Arguments")
 class Grids(Subject):
     """The shape of a launch."""
@@ -76,8 +82,12 @@ class Grids(Subject):
         """In one, two and three dimensions each thread runs exactly once, and knows where it is."""
         import numpy
 
-        full = [(list(each) if not isinstance(each, int) else [each]) + [1, 1] for each in (grid, block)]
-        blocks, threads = tuple(full[0][:3]), tuple(full[1][:3])
+        device = driver.devices()[driver.current_device()]
+        blocks, threads = _limited(grid, device.max_grid), _limited(block, device.max_block)
+        if threads[0] * threads[1] * threads[2] > device.max_threads:
+            pytest.skip(f"a block has at most {device.max_threads} threads here")
+        if blocks + threads != _limited(grid) + _limited(block):
+            grid, block = blocks, threads
         x, y, z = (count * size for count, size in zip(blocks, threads))
         kernel = podium.kernel(_COUNT, "count", signature="seen: *i32, where: *i32")
         seen, where = (podium.asarray(numpy.zeros(x * y * z, numpy.int32)) for _ in range(2))
@@ -188,20 +198,21 @@ class Grids(Subject):
         kernel = podium.kernel(_SHARED, "rotate", signature="x: *i32, words: i32")
         most = driver.devices()[driver.current_device()].max_shared - 4096
         sizes = [size for size in (64, 4000, 40_000, most) if size <= most]
+        block = self.threads(driver, 96)
         for size in (*sizes, 64):
-            values = numpy.arange(3 * 96, dtype=numpy.int32)
+            values = numpy.arange(3 * block, dtype=numpy.int32)
             x = podium.asarray(values)
-            kernel[3, 96](x, size // 4, shared=size)
+            kernel[3, block](x, size // 4, shared=size)
             if self.capabilities.executes:
-                assert (x.numpy() == numpy.roll(values.reshape(3, 96), -1, axis=1).reshape(-1)).all()
+                assert (x.numpy() == numpy.roll(values.reshape(3, block), -1, axis=1).reshape(-1)).all()
             if self.capabilities.records:
                 assert self.last(driver).shared == size
-        x = podium.asarray(numpy.arange(96, dtype=numpy.int32))
-        kernel[LaunchConfig(1, 96, shared=256)](x, 64)
+        x = podium.asarray(numpy.arange(block, dtype=numpy.int32))
+        kernel[LaunchConfig(1, block, shared=256)](x, 64)
         if self.capabilities.records:
             assert self.last(driver).shared == 256
         if self.capabilities.executes:
-            assert (x.numpy() == numpy.roll(numpy.arange(96), -1)).all()
+            assert (x.numpy() == numpy.roll(numpy.arange(block), -1)).all()
 
     def test_more_shared_memory_than_there_is(self, driver: Driver, level: Level) -> None:
         """Dynamic shared memory over the device's limit is an error with what is needed and what there is.

@@ -14,22 +14,20 @@ from podium.testing._conformance.subject import Level, Subject
 __all__ = ["Kernels"]
 
 _SAXPY = """
-template <typename T>
-__global__ void saxpy(T* y, const T* x, T a, int n) {
+__global__ void saxpy(NUMBER* y, const NUMBER* x, NUMBER a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = a * x[i] + y[i];
 }
 """
 _REDUCE = """
-template <int B>
 __global__ void reduce(const float* x, float* sums, int n) {
-    __shared__ float part[B];
+    __shared__ float part[BLOCK];
     int t = threadIdx.x;
     float sum = 0;
-    for (int i = blockIdx.x * B + t; i < n; i += gridDim.x * B) sum += x[i];
+    for (int i = blockIdx.x * BLOCK + t; i < n; i += gridDim.x * BLOCK) sum += x[i];
     part[t] = sum;
     __syncthreads();
-    for (int half = B / 2; half > 0; half /= 2) {
+    for (int half = BLOCK / 2; half > 0; half /= 2) {
         if (t < half) part[t] += part[t + half];
         __syncthreads();
     }
@@ -37,7 +35,6 @@ __global__ void reduce(const float* x, float* sums, int n) {
 }
 """
 _MATMUL = """
-#define TILE 16
 __global__ void matmul(const float* a, const float* b, float* c, int m, int n, int k) {
     __shared__ float left[TILE][TILE], right[TILE][TILE];
     int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
@@ -78,6 +75,9 @@ __global__ void scale(__half* x, float a, int n) {
     if (i < n) x[i] = __float2half(__half2float(x[i]) * a);
 }
 """
+_TALLY = """
+__global__ void tally(int* x) { atomicAdd(x, 1); }
+"""
 
 
 @contract("One kernel source", "compiles", "executes")
@@ -86,20 +86,20 @@ class Kernels(Subject):
 
     @pytest.mark.parametrize("c_type", ["float", "double", "int"])
     def test_saxpy(self, driver: Driver, level: Level, c_type: str) -> None:
-        """A templated saxpy over a size that is no multiple of the block equals numpy's.
+        """A saxpy over a size that is no multiple of the block equals numpy's.
 
         Rows ARG-06.
         """
         import numpy
 
-        if c_type == "double" and not self.capabilities.fp64:
-            pytest.skip("not claimed: fp64")
+        if c_type == "double":
+            self.need("fp64")
         dtype = {"float": numpy.float32, "double": numpy.float64, "int": numpy.int32}[c_type]
-        kernel = podium.kernel(_SAXPY, f"saxpy<{c_type}>")
+        kernel, block = podium.kernel(_SAXPY, defines={"NUMBER": c_type}), self.threads(driver, 128)
         for n in (1, 255, 1000, 4097):
             x, y = (self._values(n, seed).astype(dtype) for seed in (1, 2))
             device_y = podium.asarray(y)
-            kernel[-(-n // 128), 128](device_y, podium.asarray(x), 3, n)
+            kernel[-(-n // block), block](device_y, podium.asarray(x), 3, n)
             numpy.testing.assert_allclose(device_y.numpy(), 3 * x + y, rtol=1e-6, atol=1e-5)
         level.check(kernel)
 
@@ -108,10 +108,11 @@ class Kernels(Subject):
         """A reduction through shared memory with barriers equals numpy's sum."""
         import numpy
 
-        kernel = podium.kernel(_REDUCE, "reduce<128>")
+        block = 1 << self.threads(driver, 128).bit_length() - 1
+        kernel = podium.kernel(_REDUCE, defines={"BLOCK": block})
         for n in (1, 127, 1000, 12_345):
             x, sums = numpy.rint(self._values(n, 3) * 16).astype(numpy.float32), podium.empty(5)
-            kernel[5, 128](podium.asarray(x), sums, n)
+            kernel[5, block](podium.asarray(x), sums, n)
             assert sums.numpy().sum() == x.sum()
 
     @pytest.mark.needs("shared_memory", "barriers")
@@ -119,14 +120,17 @@ class Kernels(Subject):
         """A tiled matrix product with ragged edges equals numpy's."""
         import numpy
 
-        kernel = podium.kernel(_MATMUL)
+        device = driver.devices()[driver.current_device()]
+        side = min(device.max_block[:2])
+        tile = next(size for size in (16, 8, 4, 2, 1) if size <= side and size * size <= device.max_threads)
+        kernel = podium.kernel(_MATMUL, defines={"TILE": tile})
         for m, n, k in ((16, 16, 16), (33, 17, 50), (1, 70, 3)):
             a, b = self._values(m * k, 4).reshape(m, k), self._values(k * n, 5).reshape(k, n)
             c = podium.empty((m, n))
-            kernel[(-(-n // 16), -(-m // 16)), (16, 16)](podium.asarray(a), podium.asarray(b), c, m, n, k)
+            kernel[(-(-n // tile), -(-m // tile)), (tile, tile)](podium.asarray(a), podium.asarray(b), c, m, n, k)
             numpy.testing.assert_allclose(c.numpy(), a @ b, rtol=1e-4, atol=1e-4)
 
-    @pytest.mark.needs("shared_memory", "barriers", "atomics")
+    @pytest.mark.needs("shared_memory", "barriers", "atomics", "small_integers")
     def test_histogram(self, driver: Driver, level: Level) -> None:
         """A histogram with atomics in shared and global memory equals numpy's."""
         import numpy
@@ -134,7 +138,7 @@ class Kernels(Subject):
         kernel = podium.kernel(_HISTOGRAM)
         data = numpy.random.default_rng(6).integers(0, 256, 10_007).astype(numpy.uint8)
         counts = podium.asarray(numpy.zeros(256, numpy.uint32))
-        kernel[7, 96](podium.asarray(data), counts, data.size)
+        kernel[7, self.threads(driver, 96)](podium.asarray(data), counts, data.size)
         assert (counts.numpy() == numpy.bincount(data, minlength=256)).all()
 
     @pytest.mark.needs("warps")
@@ -143,10 +147,11 @@ class Kernels(Subject):
         import numpy
 
         warp = driver.default_target().warp_size
-        x = numpy.arange(12 * warp, dtype=numpy.int32)
-        sums = podium.asarray(numpy.zeros(12, numpy.int32))
-        podium.kernel(_WARP_SUM)[3, 4 * warp](podium.asarray(x), sums)
-        assert (sums.numpy() == x.reshape(12, warp).sum(axis=1)).all()
+        warps = max(1, self.threads(driver, 4 * warp) // warp)
+        x = numpy.arange(3 * warps * warp, dtype=numpy.int32)
+        sums = podium.asarray(numpy.zeros(3 * warps, numpy.int32))
+        podium.kernel(_WARP_SUM)[3, warps * warp](podium.asarray(x), sums)
+        assert (sums.numpy() == x.reshape(3 * warps, warp).sum(axis=1)).all()
 
     @pytest.mark.needs("half")
     def test_half_precision(self, driver: Driver, level: Level) -> None:
@@ -158,8 +163,16 @@ class Kernels(Subject):
 
         x = self._values(333, 7).astype(numpy.float16)
         device_x = podium.asarray(x)
-        podium.kernel(_HALF)[3, 128](device_x, 1.5, x.size)
+        block = self.threads(driver, 128)
+        podium.kernel(_HALF)[-(-x.size // block), block](device_x, 1.5, x.size)
         assert (device_x.numpy() == (x.astype(numpy.float32) * 1.5).astype(numpy.float16)).all()
+
+    @pytest.mark.needs("atomics")
+    def test_atomics_in_global_memory(self, driver: Driver, level: Level) -> None:
+        """Atomic additions of all threads to one int in global memory lose none."""
+        block, x = self.threads(driver, 64), podium.asarray([0, 0])
+        podium.kernel(_TALLY)[33, block](x)
+        assert x.tolist() == [33 * block, 0]
 
     def _values(self, count: int, seed: int) -> Any:
         import numpy

@@ -55,23 +55,27 @@ class Launchers(Subject):
     @pytest.mark.needs("observes")
     def test_it_launches_like_a_compilers_launcher(self, driver: Driver, level: Level) -> None:
         """The grid is given by axis, the stream as an integer, the function by the handle that `load` gave."""
-        launcher, function = self.make(driver, num_warps=2, block=None)
-        threads = 2 * 32
-        x = podium.asarray([0] * 24)
+        warp = self.threads(driver, 32)
+        warps = max(1, self.threads(driver, 2 * warp) // warp)
+        launcher, function = self.make(driver, num_warps=warps, warp_size=warp, block=None)
+        limit = driver.devices()[driver.current_device()].max_grid
+        grid = x, y, z = min(2, limit[0]), min(3, limit[1]), min(4, limit[2])
+        out = podium.asarray([0] * (x * y * z))
         stream = driver.current_stream(driver.current_device())
-        launcher(2, 3, 4, stream, function, x, 1, 2, 3)
-        self._check_put(driver, x, [321 + 1000 * threads] * 24, ((2, 3, 4), (threads, 1, 1), stream))
+        launcher(*grid, stream, function, out, 1, 2, 3)
+        threads = warps * warp
+        self._check_put(driver, out, [321 + 1000 * threads] * (x * y * z), (grid, (threads, 1, 1), stream))
         assert launcher.level == level.name
 
     @pytest.mark.needs("observes")
     def test_metadata_may_be_an_object(self, driver: Driver, level: Level) -> None:
         """`metadata` is a mapping or an object with attributes, as compilers have it, and states the warp size."""
         _, function = self.make(driver)
-        metadata = SimpleNamespace(name="put", num_warps=3, num_ctas=1, shared=0, target=SimpleNamespace(warp_size=8))
+        metadata = SimpleNamespace(name="put", num_warps=2, num_ctas=1, shared=0, target=SimpleNamespace(warp_size=4))
         launcher = driver.launcher_cls(SimpleNamespace(signature=_TYPES), metadata, driver)
         x = podium.asarray([0])
         launcher(1, 1, 1, driver.current_stream(driver.current_device()), function, x, 1, 2, 3)
-        self._check_put(driver, x, [24321], ((1, 1, 1), (24, 1, 1), None))
+        self._check_put(driver, x, [8321], ((1, 1, 1), (8, 1, 1), None))
 
     @pytest.mark.needs("observes")
     @pytest.mark.parametrize("key", ["b", 2, (2,)], ids=["name", "position", "path"])

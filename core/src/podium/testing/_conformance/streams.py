@@ -9,6 +9,7 @@ from podium.backend import Driver
 from podium.errors import ArgumentTypeError, ArgumentValueError
 from podium.testing._conformance.child import add_kernel
 from podium.testing._conformance.contract import contract
+from podium.testing._conformance.foreign_array import DataPtrArray
 from podium.testing._conformance.subject import Level, Subject
 
 __all__ = ["Streams"]
@@ -16,7 +17,7 @@ __all__ = ["Streams"]
 
 _STEP = """
 extern "C" __global__ void step(int* x, int a) {
-    int i = blockIdx.x * 64 + threadIdx.x;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
     x[i] = x[i] * 3 + a;
 }
 """
@@ -44,7 +45,7 @@ class Streams(Subject):
         """
         kernel, x = add_kernel(), podium.asarray([1])
         for _ in range(2):
-            kernel[1, 1](x.ptr, 1)
+            kernel[1, 1](DataPtrArray(x, x.ptr), 1)
             if self.capabilities.records:
                 launch = self.last(driver)
                 assert launch.stream == driver.current_stream(launch.device)
@@ -79,11 +80,12 @@ class Streams(Subject):
         import numpy
 
         kernel, stream = podium.kernel(_STEP, "step", signature="x: *i32, a: i32"), podium.Stream()
-        x = podium.asarray(numpy.zeros(64 * 64, numpy.int32))
+        threads = self.threads(driver, 64)
+        x = podium.asarray(numpy.zeros(64 * threads, numpy.int32))
         podium.synchronize()
         expected = 0
         for step in range(12):
-            kernel[64, 64](x, step, stream=stream)
+            kernel[64, threads](x, step, stream=stream)
             expected = expected * 3 + step
         assert driver.synchronize(driver.current_device(), stream.handle) == 0
         assert (x.numpy() == expected).all()

@@ -24,6 +24,7 @@ from podium.backend import Driver, HostCompiler, Target
 from podium.errors import ToolchainError, UnknownBackendError
 from podium.testing._capabilities import Capabilities
 from podium.testing._fake import RecordedLaunch
+from podium.testing._report import UNCLAIMED
 
 __all__ = ["TIMEOUT", "Level", "Subject", "bad"]
 
@@ -78,6 +79,22 @@ class Subject:
 
     attribute_values: ClassVar[Mapping[str, int | tuple[int, ...]]] = MappingProxyType({})
     """A value for each launch attribute that can be tried on any launch; what is left out is not tried."""
+
+    @classmethod
+    def claims(cls, name: str) -> bool:
+        """Tell whether the backend has a capability, a feature, or another thing that its classes say is there."""
+        if hasattr(cls.capabilities, name):
+            return bool(getattr(cls.capabilities, name))
+        stated = cls.driver_class
+        if name == "generated_level":
+            return stated.launcher_cls.generated_level
+        return name in stated.features or getattr(stated, name, False) is True  # not a method of that name
+
+    def need(self, *names: str) -> None:
+        """Skip the test, and say why, if the backend does not claim something."""
+        for name in names:
+            if not self.claims(name):
+                pytest.skip(f"{UNCLAIMED}{name}")
 
     def recorded(self, driver: Driver) -> Sequence[RecordedLaunch]:
         """Return the launches that reached a driver that claims "records", oldest first."""
@@ -166,6 +183,7 @@ class Subject:
         """Each launcher level, cold and warm: the warm run has the disk cache of the cold one, and new memory."""
         name, _, temperature = request.param.partition("-")
         if name == "generated":
+            self.need("generated_level")
             _require_host_compiler()
         base = tmp_path_factory.getbasetemp()
         interpreted, folder = (
@@ -234,6 +252,11 @@ class Subject:
     def array(self, values: Any, dtype: Any = None) -> Any:
         """Put values into an array of the active driver."""
         return podium.asarray(values, dtype)
+
+    def threads(self, driver: Driver, wanted: int) -> int:
+        """Return a number of threads for a block on one axis: as many as are wanted, or as many as there can be."""
+        device = driver.devices()[driver.current_device()]
+        return min(wanted, device.max_threads, device.max_block[0])
 
     def last(self, driver: Driver) -> RecordedLaunch:
         """Return the last launch that a recording driver saw."""

@@ -22,21 +22,24 @@ struct Params { int scale; float offset; };
 __device__ unsigned int counter = 3;
 __constant__ float table[16];
 static __device__ int hidden[2][3] = {{1, 2, 3}, {4, 5, 6}};
-namespace inner { __device__ Params params = {5, 0.5f}; }
-__device__ double unused = 1.5;
+__device__ Params params = {5, 0.5f};
+__device__ float unused = 1.5f;
 __global__ void count(unsigned int n) { if (threadIdx.x == 0) counter += n; }
 __global__ void look(float* out) {
     out[0] = counter;
     out[1] = table[3];
     out[2] = hidden[1][2];
-    out[3] = inner::params.scale + inner::params.offset;
+    out[3] = params.scale + params.offset;
 }
 __global__ void touch(int* x) { x[0] += 1; }
-template <int N> __global__ void add() { if (threadIdx.x == 0) counter += N; }
+"""
+_NAMED = """
+namespace inner { __device__ int table[2] = {5, 6}; }
+template <int N> __global__ void add() { if (threadIdx.x == 0) inner::table[1] += N; }
 """
 
 
-@contract("One kernel source", "variables")
+@contract("One kernel source", "globals", "variables", "structs")
 class Variables(Subject):
     """`Driver.load_beside` and `Driver.variable`, through `Module.variable`."""
 
@@ -49,8 +52,8 @@ class Variables(Subject):
             "counter": ("u32", ()),
             "table": ("fp32", (16,)),
             "hidden": ("i32", (2, 3)),
-            "inner::params": ("u8", (8,)),
-            "unused": ("fp64", ()),
+            "params": ("u8", (8,)),
+            "unused": ("fp32", ()),
         }
         assert module.variable_names == tuple(declared)
         for name, (dtype, shape) in declared.items():
@@ -84,16 +87,23 @@ class Variables(Subject):
         """What one kernel or the host writes, every other kernel of the module sees, and none of another module."""
         module, other, out = self._module(), self._module(), podium.empty(4)
         module["count"][1, 8](4)
-        module["add<10>"][1, 8]()
-        assert module.variable("counter").tolist() == 17
+        assert module.variable("counter").tolist() == 7
         module.variable("table").copy_from([float(number * number) for number in range(16)])
         module.variable("hidden").copy_from([[0, 0, 0], [0, 0, 60]])
-        module.variable("inner::params").copy_from(struct.pack("=if", 7, 0.25))
+        module.variable("params").copy_from(struct.pack("=if", 7, 0.25))
         module["look"][1, 1](out)
-        assert out.tolist() == [17.0, 9.0, 60.0, 7.25]
+        assert out.tolist() == [7.0, 9.0, 60.0, 7.25]
         other["look"][1, 1](out)
         assert out.tolist() == [3.0, 0.0, 6.0, 5.5]
         level.check(module["look"])
+
+    @pytest.mark.needs("compiles", "executes", "templates", "namespaces")
+    def test_variables_in_namespaces_and_kernels_that_are_templates(self, driver: Driver) -> None:
+        """A variable in a namespace has its qualified name, or its last part, and instances of templates share it."""
+        module = podium.module(_NAMED, kernels=["add<10>", "add<3>"])
+        module["add<10>"][1, 8]()
+        module["add<3>"][1, 8]()
+        assert module.variable("inner::table").tolist() == module.variable("table").tolist() == [5, 19]
 
     @pytest.mark.needs("observes")
     def test_a_variable_is_an_argument_of_kernels(self, driver: Driver, level: Level) -> None:
@@ -133,10 +143,11 @@ class Variables(Subject):
                 assert module.variable("counter").tolist() == 12
             module.unload()
 
+    @pytest.mark.needs("templates", "namespaces")
     def test_kernels_that_were_not_compiled_with_the_others_are_refused(self, driver: Driver) -> None:
         """An instance of a template that was not named before is an error that says how to name it."""
         with pytest.raises(SourceError, match=r'kernels=\["add<11>"\]'):
-            self._module()["add<11>"].load()
+            podium.module(_NAMED, kernels=["add<10>"])["add<11>"].load()
 
     def _module(self) -> podium.Module:
-        return podium.module(_SOURCE, kernels=["add<10>"])
+        return podium.module(_SOURCE)
