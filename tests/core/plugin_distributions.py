@@ -57,7 +57,7 @@ DRIVER = """
     calls = []
 
     class FakeLauncher(Launcher):
-        pass
+        generated_level = False
 
     def refuse(name):
         def method(self, *args, **kwargs):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from plugin_distributions import Site
 
+import podium
 from podium import _active
 from podium._active import DriverConfig, LazyProxy, driver_config
 from podium.backend import Driver
@@ -20,6 +21,7 @@ from podium.errors import (
     PluginError,
     UnknownBackendError,
 )
+from podium.testing import FakeDriver
 
 # ---- Named choice ----
 
@@ -264,6 +266,92 @@ def test_asyncio_tasks_have_their_own_use(config: DriverConfig) -> None:
 
     assert asyncio.run(both()) == [["host"] * 4, ["other"] * 4]
     assert config.active.name == "gpu"
+
+
+def test_generators_are_closed_in_any_order(config: DriverConfig) -> None:
+    """A block in a generator that ends takes away itself only, whatever was begun after it; nothing stays behind."""
+
+    def steps(name: str) -> Iterator[str]:
+        with config.use(name):
+            yield config.active.name
+            yield config.active.name
+
+    first, second = steps("other"), steps("host")
+    assert [next(first), next(second), next(first)] == ["other", "host", "host"]
+    first.close()
+    assert config.active.name == "host"
+    with config.use("gpu"):
+        second.close()
+        assert config.active.name == "gpu"
+    assert config.active.name == "gpu" and config._used.get() is None
+
+
+def test_a_generator_that_another_thread_closes(config: DriverConfig) -> None:
+    """A block in a generator leaves the choice of the thread that happens to close it as it is."""
+
+    def steps() -> Iterator[str]:
+        with config.use("host"):
+            yield config.active.name
+
+    seen = []
+    generator = steps()
+    next(generator)
+
+    def close() -> None:
+        with config.use("other"):
+            generator.close()
+            seen.append(config.active.name)
+        seen.append(config.active.name)
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    thread.join()
+    assert seen == ["other", "gpu"]
+
+
+@pytest.mark.parametrize("wanted", [None, "fake", "driver", "proxy"])
+def test_whatever_takes_a_driver_takes_a_name(fake: FakeDriver, wanted: str | None) -> None:
+    """``driver=`` is the name of a backend, a driver, what stands for the active one, or nothing."""
+    choice: Any = {"driver": fake, "proxy": podium.driver.active}.get(str(wanted), wanted)
+    kernel = podium.kernel("__global__ void k(float* x) {}")
+    kernel.warm_up()
+    stream, event = podium.Stream(driver=choice), podium.Event(driver=choice)
+    with podium.capture(driver=choice) as graph:
+        kernel[1, 1](0)
+    podium.synchronize(driver=choice)
+    made = [podium.empty(3, driver=choice), podium.asarray([1], driver=choice), stream, event, graph]
+    assert all(each.driver is fake for each in [*made, kernel.binding(choice)])
+    assert kernel.compile(driver=choice).target.backend == "fake"
+
+
+@pytest.mark.parametrize(
+    "taker",
+    [
+        lambda driver: podium.empty(3, driver=driver),
+        lambda driver: podium.asarray([1], driver=driver),
+        lambda driver: podium.Stream(driver=driver),
+        lambda driver: podium.Event(driver=driver),
+        lambda driver: podium.synchronize(driver=driver),
+        lambda driver: podium.capture(driver=driver).__enter__(),
+        lambda driver: podium.kernel("__global__ void k() {}").binding(driver),
+        lambda driver: podium.kernel("__global__ void k() {}").compile(driver=driver),
+    ],
+)
+def test_what_is_no_driver(fake: FakeDriver, taker: Callable[[Any], object]) -> None:
+    """A name that is not installed is the error that `use` would raise; anything else is a TypeError with the value."""
+    with pytest.raises(UnknownBackendError, match="Unknown backend 'fke'.*Did you mean 'fake'"):
+        taker("fke")
+    for value in (FakeDriver, 7, podium.driver):
+        with pytest.raises(TypeError, match="takes as driver the name of a backend or a driver, not"):
+            taker(value)
+
+
+def test_a_backend_that_cannot_run_compiles(config: DriverConfig, site: Site) -> None:
+    """Who is given the name of an inactive backend refuses it, and says who; for compiling it need not be active."""
+    site.install("missing", probe="return 'there is none'")
+    with pytest.raises(InactiveBackendError, match="'missing' was chosen by empty, but it is inactive: there is none"):
+        config.given("missing", "empty")
+    assert config.given("missing", "Kernel.compile", probing=False).name == "missing"
 
 
 def test_sixteen_threads_make_one_driver(config: DriverConfig, site: Site) -> None:

@@ -18,13 +18,14 @@ import pytest
 from fake_launching import generated_modules, load, make_launcher
 
 import podium
-from podium import _build, _generated, _zig
+from podium import _build, _extension, _generated, _zig
 from podium._cache import default_cache
 from podium._extension import INCLUDE_DIR
 from podium._launch import Launch
 from podium._launcher_source import signature_source
 from podium.errors import CompileError, LaunchError, PodiumWarning, ToolchainError
 from podium.testing import FakeArray, FakeDriver
+from podium.testing._fake import FakeLauncher
 
 SOURCE = "__global__ void k(float* x, int n) {}"
 
@@ -399,6 +400,66 @@ def test_a_build_that_failed_is_retried_for_new_kernels(
     kernel = podium.kernel(SOURCE)
     kernel.warm_up()
     assert kernel.level == "generated"
+
+
+# ---- A package that changes under the process ----
+
+
+@pytest.fixture
+def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The template of the fake backend's launchers, as a file of the test's own."""
+    copy = tmp_path / "package" / "launch.c.in"
+    copy.parent.mkdir()
+    copy.write_text(FakeLauncher.template.read_text())
+    monkeypatch.setattr(FakeLauncher, "template", copy)
+    _extension._read_files.cache_clear()
+    return copy
+
+
+def launch(source: str) -> str:
+    """Launch a kernel, wait for its generated launcher, launch it again, and return the level."""
+    kernel = podium.kernel(source)
+    kernel[1, 1](4096, 7)
+    kernel.warm_up()
+    kernel[1, 1](4096, 7)
+    return kernel.level
+
+
+@pytest.mark.parametrize("change", ["upgraded", "removed"])
+def test_a_package_that_changes_under_the_process(
+    fake: FakeDriver, auto: None, cold_builds: None, fresh_notice: None, template: Path, change: str
+) -> None:
+    """CAC-12: nothing is built of files that are not those the key is made of; launches go on, and are told why, once."""
+    assert launch(SOURCE) == "generated"
+    text, entries = template.read_text(), default_cache().info().entries
+    template.write_text(text + "/* of the next version */\n") if change == "upgraded" else template.unlink()
+    other = "__global__ void other(float* x, double n) {}"
+    expected = {
+        "upgraded": "have changed since this process began to use them",
+        "removed": "was removed, or is not whole",
+    }
+    with pytest.warns(PodiumWarning, match=f"stay on the interpreted level.*{expected[change]}") as caught:
+        assert launch(other) == "interpreted"
+    assert len(caught) == 1 and len(fake.launches) == 4
+    assert default_cache().info().entries == entries + 2  # the kernel and its declaration, and no launcher
+    if change == "upgraded":
+        _extension._read_files.cache_clear()  # as another process begins
+    else:
+        template.write_text(text)
+    assert launch(other) == "generated"
+
+
+def test_a_backend_without_its_template(
+    fake: FakeDriver, auto: None, cold_builds: None, fresh_notice: None, template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A template that is missing from the start is no other backend's: launches stay interpreted, or say so if pinned."""
+    template.unlink()
+    with pytest.warns(PodiumWarning, match="what launchers are made of cannot be read .*launch.c.in"):
+        assert launch(SOURCE) == "interpreted"
+    assert len(fake.launches) == 2
+    monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
+    with pytest.raises(CompileError, match="launch.c.in"):
+        launch("__global__ void other(float* x, int n, int m) {}")
 
 
 # ---- What the build depends on ----

@@ -470,6 +470,21 @@ def test_options_with_nul(options: dict[str, Any]) -> None:
         podium.kernel(SOURCE, **options)
 
 
+@pytest.mark.parametrize("flag", ["-I", "-D", "-include", "-isystem"])
+def test_a_last_flag_that_lacks_its_other_half(flag: str) -> None:
+    """A flag that takes the next one must have it: at the end it would take what podium puts behind it."""
+    with pytest.raises(ValueError, match=f"The last of the flags, '{flag}', lacks what it is about"):
+        podium.kernel(SOURCE, flags=["-O1", flag])
+    podium.kernel(SOURCE, flags=[flag, "folder"])
+
+
+def test_a_target_of_another_backend(fake: FakeDriver) -> None:
+    """A target and a driver that do not go together are told as such."""
+    kernel = podium.kernel(SOURCE, name="k")
+    with pytest.raises(CompileError, match="the target cpu:x86-64:32 is one of backend 'cpu', .* is of 'fake'"):
+        kernel.compile("cpu:x86-64:32", driver=fake)
+
+
 def test_macros_among_the_flags_reach_the_parser(fake: FakeDriver, level: str) -> None:
     """A macro in `flags` chooses the declaration that is read, as it does for the compiler; `defines` do the same."""
     source = """

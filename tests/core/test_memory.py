@@ -349,6 +349,78 @@ def test_memory_is_freed_with_the_last_reference(driver: FakeDriver, level: str)
         type(driver).allocate = original  # type: ignore[method-assign]
 
 
+# ---- In the order of a stream ----
+
+
+@pytest.fixture
+def calls(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int | None]]:
+    """What is asked of the driver: "allocate", "copy" and "wait", each with the device and the stream."""
+    made: list[tuple[str, int, int | None]] = []
+    for name, method in (("allocate", "allocate"), ("copy", "copy"), ("wait", "synchronize")):
+        original = getattr(FakeDriver, method)
+
+        def noting(self: Any, *args: Any, name: str = name, original: Any = original) -> Any:
+            made.append((name, args[-2], args[-1]))
+            return original(self, *args)
+
+        monkeypatch.setattr(FakeDriver, method, noting)
+    return made
+
+
+def test_an_array_in_the_order_of_a_stream(calls: list[tuple[str, int, int | None]]) -> None:
+    """Memory is taken and filled in the given stream, on its device, and nothing else is waited for."""
+    stream = podium.Stream(1)
+    made = podium.empty(4, stream=stream)
+    assert calls == [("allocate", 1, stream.handle)] and made.device == 1
+    calls.clear()
+    made = podium.asarray([1.0, 2.0], stream=stream)
+    assert calls == [("allocate", 1, stream.handle), ("copy", 1, stream.handle)]
+    calls.clear()
+    again = podium.asarray(made, stream=stream)
+    assert calls == [("allocate", 1, stream.handle), ("copy", 1, stream.handle)]
+    assert again.tolist() == [1.0, 2.0] and again.dtype == "fp32"
+    calls.clear()
+    assert podium.empty(4, stream=77, device=1).ptr and calls == [("allocate", 1, 77)]
+
+
+def test_a_stream_outlives_the_memory_in_it(fake: FakeDriver) -> None:
+    """The stream's handle is given back after the memory that is freed in it, also where a launch keeps only that."""
+    order: list[str] = []
+    stream = podium.Stream()
+    made = podium.empty(4, stream=stream)
+    weakref.finalize(stream, order.append, "stream")
+    weakref.finalize(made._buffer._buffer, order.append, "memory")  # type: ignore[attr-defined]
+    del stream
+    gc.collect()
+    assert order == []
+    kept = made._podium_location().owner
+    del made
+    gc.collect()
+    assert order == [] and kept is not None
+    del kept
+    gc.collect()
+    assert order == ["memory", "stream"]
+
+
+def test_streams_that_memory_cannot_be_in(fake: FakeDriver) -> None:
+    """Pinned memory is in no stream's order, and a stream of another backend is refused."""
+    with pytest.raises(TypeError, match="pinned memory is not in the order of a stream"):
+        podium.empty(4, pinned=True, stream=podium.Stream())
+    other = podium.Stream(driver=fake)
+    for make in (lambda: podium.empty(4, stream=other), lambda: podium.asarray([1], stream=other)):
+        with podium.use(host_driver_class()()), pytest.raises(ArgumentValueError, match="is of another backend than"):
+            make()
+
+
+def test_memory_in_a_stream_that_is_captured(
+    fake: FakeDriver, calls: list[tuple[str, int, int | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made for a stream that is captured is for any stream: no graph is to allocate it."""
+    monkeypatch.setattr(FakeDriver, "capturing", lambda self, device, stream: stream == 5)
+    made = [podium.empty(4, stream=5), podium.empty(4, stream=6)]
+    assert calls == [("allocate", 0, None), ("allocate", 0, 6)] and len(made) == 2
+
+
 # ---- Element types ----
 
 

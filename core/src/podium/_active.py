@@ -76,6 +76,15 @@ class LazyProxy:
         return _proxy_of_this_process, ()
 
 
+class _Use:
+    """One ``with podium.use(...)`` block, and the one around it."""
+
+    __slots__ = ("driver", "is_open", "outer")
+
+    def __init__(self, driver: Driver, outer: _Use | None) -> None:
+        self.driver, self.outer, self.is_open = driver, outer, True
+
+
 class DriverConfig:
     """Knows the backends, and which driver is active; `podium.driver` is the one that programs use.
 
@@ -93,7 +102,8 @@ class DriverConfig:
 
     def __init__(self) -> None:
         self._lock = ImportAwareLock()
-        self._used: ContextVar[Driver | None] = ContextVar("podium_use", default=None)
+        self._used: ContextVar[Driver | None] = ContextVar("podium_use", default=None)  # read by C, too
+        self._innermost: ContextVar[_Use | None] = ContextVar("podium_use_block", default=None)
         self._set: Driver | None = None
         self._remembered: Driver | None = None
         self._warned: set[str] = set()
@@ -162,6 +172,24 @@ class DriverConfig:
         """
         return self._selection.named(name, "podium.driver.get", probing=False)
 
+    def given(self, choice: Driver | str | None, taker: str, *, probing: bool = True) -> Driver:
+        """Return the driver that a function was given as its ``driver``: the active one for None, else by name.
+
+        A backend that was named must be able to run here, if it is to be `probing`; a driver is taken as it is. Raises
+        as `resolve` and `get` do, and TypeError for anything else.
+        """
+        if choice is None:
+            return self.resolve()
+        if isinstance(choice, str):
+            return self._selection.named(choice, taker, probing=probing)
+        if isinstance(choice, LazyProxy):
+            return choice._config.resolve()
+        from podium.backend import Driver
+
+        if not isinstance(choice, Driver):
+            raise TypeError(f"{taker} takes as driver the name of a backend or a driver, not {choice!r}")
+        return choice
+
     def preferred(self) -> str | None:
         """Return the name of the backend that `resolve` would give; None if it would fail. Keeps nothing."""
         try:
@@ -199,20 +227,22 @@ class DriverConfig:
         is one driver for each combination of them, and what kernels have on one of them they do not share with others.
 
         It holds for the code in the block and for asyncio tasks started there, and neither for other threads nor for
-        threads started in the block: use it again in those. Blocks can be nested.
+        threads started in the block: use it again in those. Blocks can be nested. One in a generator
+        holds for whoever runs that, too, from a ``yield`` in the block until the generator goes on to its end.
 
         Raises `UnknownBackendError` or `InactiveBackendError` on entry, TypeError for an option that the backend does
         not have, and ValueError for a value that an option cannot have.
         """
-        chosen = self._checked(choice, "podium.use", options)
-        outer = self._used.get()
+        block = _Use(self._checked(choice, "podium.use", options), self._open_block())
         if not self._is_used:
             self._is_used = True
-        self._used.set(chosen)
+        self._innermost.set(block)
+        self._used.set(block.driver)
         try:
-            yield chosen
+            yield block.driver
         finally:
-            self._used.set(outer)
+            block.is_open = False
+            self._leave_closed()
 
     def register(self, driver_class: type[Driver]) -> type[Driver]:
         """Add a backend that no distribution provides, by its driver class; returns the class.
@@ -262,6 +292,18 @@ class DriverConfig:
 
             made = self.__dict__.setdefault("_made_selection", Selection(self._lock))
         return made
+
+    def _leave_closed(self) -> None:
+        """Go back to the innermost block that is open: a generator may be closed in any order, and in any thread."""
+        block = self._open_block()
+        self._innermost.set(block)
+        self._used.set(None if block is None else block.driver)
+
+    def _open_block(self) -> _Use | None:
+        block = self._innermost.get()
+        while block is not None and not block.is_open:
+            block = block.outer
+        return block
 
     def _checked(self, choice: object, chosen_by: str, options: Mapping[str, object]) -> Driver:
         if isinstance(choice, str):

@@ -15,7 +15,7 @@ from podium._signature import Signature, SignatureLike
 from podium._target import Target
 from podium._variable import DeclaredVariable
 from podium.backend import Driver
-from podium.errors import CompileError, LoadError, SourceError
+from podium.errors import CompileError, LoadError, SourceError, ToolchainError
 
 __all__ = [
     "Declaration",
@@ -145,8 +145,15 @@ def _parse(
 def compile_program(driver: Driver, program: Program, target: Target) -> ObjectCode:
     """Compile for a target, or find the result in the cache. Needs no device.
 
-    Raises `CompileError`, also for a language that the backend does not take.
+    Raises `CompileError`, also for a language or a target that the backend does not take.
     """
+    if target.backend != driver.name:
+        raise CompileError(
+            f"{program.label}: the target {target} is one of backend {target.backend!r}, and the driver that is to "
+            f"compile is of {driver.name!r}",
+            program=program.label,
+            target=str(target),
+        )
     if program.language not in driver.languages:
         raise CompileError(
             f"Backend {driver.name!r} does not compile {program.language!r}; "
@@ -156,13 +163,19 @@ def compile_program(driver: Driver, program: Program, target: Target) -> ObjectC
     start = time.perf_counter()
     kernels = ", ".join(entry.name for entry in program.entries)
     cache = _cache.default_cache()
-    key = _program_key(driver, program, target)
-    code = _cached(cache, key)
-    cached = code is not None
-    if code is None:
-        code = driver.compile(program, target)
-        if not _changed_headers(program):
-            cache.put(key, code.to_bytes())
+    try:
+        key = _program_key(driver, program, target)
+        code = _cached(cache, key)
+        cached = code is not None
+        if code is None:
+            code = driver.compile(program, target)
+            if not _changed_headers(program):
+                cache.put(key, code.to_bytes())
+    except ImportError as error:
+        raise ToolchainError(
+            f"Backend {driver.name!r} cannot compile, since a module is missing or broken: {error}. If its package was "
+            f"removed or upgraded while this process runs, restart the process"
+        ) from error
     for function in hooks.compile.functions():
         function(CompileEvent(kernels, str(target), cached, time.perf_counter() - start, start))
     return code

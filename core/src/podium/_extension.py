@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from errno import ENOENT
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -16,7 +17,7 @@ from podium._cache import cache_key, default_cache
 from podium._compiler_identity import identify, search_inputs
 from podium._file_stamps import Statuses, read_files, recall, remember
 from podium._library import load_extension
-from podium.errors import LoadError, ToolchainError
+from podium.errors import CompileError, LoadError, ToolchainError
 
 if TYPE_CHECKING:
     from podium._build import HostCompiler
@@ -64,17 +65,32 @@ class Extension:
         return self._recall(self._key(surroundings))
 
     def build(self) -> ModuleType:
-        """Return the module, from the cache if it is there. Raises `ToolchainError`, `CompileError` or `LoadError`."""
-        key = self._key(_surroundings(*self._places()))
+        """Return the module, from the cache if it is there. Raises `ToolchainError`, `CompileError` or `LoadError`.
+
+        What is compiled must be what the process has found at first. A package that is upgraded under it is an error.
+        """
+        surroundings = _surroundings(*self._places())
+        key = self._key(surroundings)
         module = self._recall(key)
         if module is not None:
             return module
+        self._check_unchanged(surroundings)
         compiler, main = _compiler(), f"{self._kind}.c"
         source = self._source if isinstance(self._source, str) else self._source()
         objects = {} if self._common is None else {"common.o": self._compile_common(compiler, self._common())}
         library = compiler.compile({main: source}, main, self._flags(), objects=objects)
+        self._check_unchanged(surroundings)
         default_cache().put(key, library)
         return load_extension(self._name, library)
+
+    def _check_unchanged(self, surroundings: str) -> None:
+        """Raise `CompileError` if the files are not those that a key was made of: it must not stand for other code."""
+        digest, _ = _read_now(*self._places())
+        if not surroundings.startswith(digest.decode("ascii")):
+            raise CompileError(
+                f"the files that launchers are made of have changed since this process began to use them: a package "
+                f"was upgraded or removed, one of {', '.join(map(str, self._folders))}. Restart the process"
+            )
 
     def _compile_common(self, compiler: HostCompiler, source: str) -> bytes:
         flags = [*self._flags(), *(["-fPIC"] if os.name != "nt" else []), "-c"]
@@ -173,6 +189,21 @@ def _surroundings_key(folders: tuple[str, ...], files: tuple[str, ...]) -> str |
 
 @lru_cache(maxsize=64)
 def _read_files(folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[bytes, Statuses, int]:
-    """Read files of this package and of a backend, which do not change while the process runs; also tell since when."""
+    """Read files of this package and of a backend, which a process takes as they are at first; also tell since when."""
     now = time.time_ns()
-    return *read_files(folders, files, ".h"), now
+    return *_read_now(folders, files), now
+
+
+def _read_now(folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[bytes, Statuses]:
+    """Read them anew. Raises `CompileError` if one of the files is not there."""
+    try:
+        digest, statuses = read_files(folders, files, ".h")
+        for name in files:
+            if statuses[os.fsencode(name)] is None:
+                raise FileNotFoundError(ENOENT, os.strerror(ENOENT), name)
+    except OSError as error:
+        raise CompileError(
+            f"what launchers are made of cannot be read ({error}): the package that it belongs to was removed, or is "
+            f"not whole. Install it again"
+        ) from None
+    return digest, statuses

@@ -21,14 +21,14 @@ from podium._caller import frames_of_podium
 from podium._extension import Extension
 from podium._fork import ForkSafeLock
 from podium._signature import Signature
-from podium.errors import PodiumError, PodiumWarning, ToolchainError
+from podium.errors import CompileError, PodiumError, PodiumWarning, ToolchainError
 
 if TYPE_CHECKING:
     import queue
 
     from podium._launcher import Launcher
 
-__all__ = ["Build", "request", "serve_all", "start"]
+__all__ = ["Build", "request", "serve_all", "start", "template_text"]
 
 _MODULE_NAME = "podium_launcher"
 
@@ -106,13 +106,24 @@ class Build:
             origin=f"{self.signature.shape} {self.scratch}",
             files=(_SOURCE_WRITER, self.template),
             folders=(self.template.parent, self.template.parent / "include"),
-            common=lambda: self.template.read_text(encoding="utf-8"),
+            common=lambda: template_text(self.template),
         )
 
     def _write_source(self) -> str:
         from podium._launcher_source import signature_source
 
         return signature_source(self.signature.parameters, self.scratch)
+
+
+def template_text(template: Path) -> str:
+    """Read a backend's template. Raises `CompileError` if that cannot be."""
+    try:
+        return template.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CompileError(
+            f"the template of the backend's launchers cannot be read ({error}): the package that it belongs to was "
+            f"removed, or is not whole. Install it again"
+        ) from None
 
 
 _building = threading.RLock()

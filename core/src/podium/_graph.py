@@ -11,7 +11,7 @@ from podium._active import driver_config
 from podium._captured_launch import CapturedLaunch
 from podium._executable_graph import DriverGraph, ExecutableGraph, NotedGraph
 from podium._limits import usable_device
-from podium._stream import stream_handle
+from podium._stream import device_of, stream_handle
 from podium._timeline import Stream
 from podium.errors import CaptureError
 
@@ -79,7 +79,7 @@ class Graph:
 
 
 @contextmanager
-def capture(*, stream: Any = None, device: int | None = None, driver: Driver | None = None) -> Iterator[Graph]:
+def capture(*, stream: Any = None, device: int | None = None, driver: Driver | str | None = None) -> Iterator[Graph]:
     """Capture the launches inside the ``with`` block into a `Graph`, instead of making them.
 
     What names no stream is captured in `graph.stream`: the given one, or one that is made. Another stream takes part
@@ -93,9 +93,9 @@ def capture(*, stream: Any = None, device: int | None = None, driver: Driver | N
     Raises `CaptureError` for a stream that cannot be captured, and at the end if the capture failed. What the block
     raises ends the capture, and there is no graph.
     """
-    driver = driver or driver_config.resolve()
-    if device is None and isinstance(stream, Stream):
-        device = stream.device
+    driver = driver_config.given(driver, "capture")
+    if device is None:
+        device = device_of(stream)
     index, given = usable_device("capture", driver, device).index, stream_handle(stream, driver)
     if stream is None and "streams" in driver.features:
         stream = Stream(index, driver=driver)

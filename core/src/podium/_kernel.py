@@ -135,9 +135,9 @@ class Kernel:
     def __call__(self, *args: Any, **keywords: Any) -> None:
         raise TypeError(f"{self.name} needs a grid and a block: kernel[grid, block](...)")
 
-    def binding(self, driver: Driver | None = None) -> Binding:
+    def binding(self, driver: Driver | str | None = None) -> Binding:
         """Return what the kernel has on a driver, by default the active one."""
-        driver = driver or driver_config.resolve()
+        driver = driver_config.given(driver, "Kernel.binding")
         binding = self._bindings.get(driver)
         if binding is None:
             from podium._binding import Binding
@@ -218,10 +218,11 @@ class Kernel:
         """
         return self.binding().suggested_block(shared, device)
 
-    def compile(self, target: Target | str | None = None, driver: Driver | None = None) -> ObjectCode:
+    def compile(self, target: Target | str | None = None, driver: Driver | str | None = None) -> ObjectCode:
         """Compile for a target, by default the active driver's, and return the code. Needs no device.
 
-        A target may be spelled, such as ``"nvidia:sm_90:32"``; ValueError if that is none.
+        A target may be spelled, such as ``"nvidia:sm_90:32"``; ValueError if that is none. `driver` is one, or the name
+        of a backend, which need not be able to run here. Raises `CompileError`.
         """
         from podium._compile import compile_program
 
@@ -229,8 +230,9 @@ class Kernel:
             return self.module.code
         if isinstance(target, str):
             target = Target.parse(target)
-        if driver is None:
-            driver = driver_config.get(target.backend) if target is not None else driver_config.resolve()
+        if driver is None and target is not None:
+            driver = target.backend
+        driver = driver_config.given(driver, "Kernel.compile", probing=False)
         if self.module.program is not None:
             return self.module.compiled(driver, target or driver.default_target())
         return compile_program(driver, self.declaration.program, target or driver.default_target())

@@ -48,8 +48,9 @@ def find_device(what: str, driver: Driver, index: int, kernel: str | None = None
         number = -1
     if not 0 <= number < len(devices):
         shown = index if type(index) is int and index.bit_length() <= 64 else describe(index)
+        has = f"{len(devices)}, counted from 0" if devices else "none"
         raise LaunchConfigError(
-            f"{what}: there is no device {shown}; backend {driver.name!r} has {len(devices)}, counted from 0",
+            f"{what}: there is no device {shown}; backend {driver.name!r} has {has}",
             kernel=kernel,
             axis="device",
             value=shown,

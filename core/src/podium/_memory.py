@@ -21,7 +21,7 @@ from podium._array_values import Values, check_element, read_values
 from podium._arrays import ANYWHERE, CPU, CUDA, HOST_TYPES, ArrayLocation
 from podium._element_types import ElementType, element_type
 from podium._limits import usable_device
-from podium._stream import stream_handle
+from podium._stream import device_of, stream_handle
 from podium._synchronize import synchronize
 from podium.errors import ArgumentValueError
 
@@ -251,26 +251,49 @@ def empty(
     dtype: Any = "fp32",
     *,
     pinned: bool = False,
+    stream: Any = None,
     device: int | None = None,
-    driver: Driver | None = None,
+    driver: Driver | str | None = None,
 ) -> Array:
     """Make an array whose elements are not set, on the active driver's current device.
 
     With `pinned` it is host memory that the device reaches: a buffer for numpy, an argument for kernels, and copied to
     and from the device's own memory faster than other host memory.
 
-    Raises TypeError for an unknown element type, ArgumentValueError for a shape that is not one, OutOfResourcesError
-    if there is not enough memory, UnsupportedError if the backend has no pinned memory.
+    With a `stream` the memory is taken and given back in the order of that stream, which waits for nothing. Another
+    stream may use it only if it waits for that one, and must be waited for by that one before the array goes.
+
+    `driver` is a driver or the name of a backend. Raises TypeError for an unknown element type, ArgumentValueError for
+    a shape that is not one, OutOfResourcesError if there is not enough memory, UnsupportedError if the backend has no
+    pinned memory.
     """
-    driver = driver or driver_config.resolve()
+    driver = driver_config.given(driver, "empty")
     element, axes = element_type(dtype), _shape(shape)
-    device = usable_device("empty", driver, device).index
+    if pinned and stream is not None:
+        raise TypeError("empty: pinned memory is not in the order of a stream; leave out one of the two")
+    device = usable_device("empty", driver, device_of(stream) if device is None else device).index
     size = max(1, math.prod(axes) * element.size)
     if pinned:
         buffer = driver.allocate_pinned(size, _ALIGNMENT, device)
-    else:
+    elif stream is None:
         buffer = driver.allocate(size, _ALIGNMENT, device, None)
+    else:
+        buffer = _StreamMemory(driver, size, device, stream)
     return array_at(driver, device, element.spelling, axes, buffer, pinned=pinned)
+
+
+class _StreamMemory:
+    """Memory in the order of a stream; a stream that is an object lives until the memory is given back."""
+
+    def __init__(self, driver: Driver, size: int, device: int, stream: Any) -> None:
+        handle = stream_handle(stream, driver)
+        if handle is not None and driver.capturing(device, handle):
+            handle = None  # what a graph uses is not allocated by the graph
+        self._buffer: Buffer | None = driver.allocate(size, _ALIGNMENT, device, handle)
+        self.ptr, self.size, self._stream = self._buffer.ptr, size, stream
+
+    def __del__(self) -> None:
+        self._buffer = None
 
 
 def array_at(
@@ -295,20 +318,31 @@ def array_at(
     return array  # type: ignore[no-any-return]
 
 
-def asarray(value: Any, dtype: Any = None, *, device: int | None = None, driver: Driver | None = None) -> Array:
+def asarray(
+    value: Any,
+    dtype: Any = None,
+    *,
+    stream: Any = None,
+    device: int | None = None,
+    driver: Driver | str | None = None,
+) -> Array:
     """Copy a buffer (a numpy array, a memoryview), an array or nested sequences of numbers into a new array.
 
     Arrays are those of podium, and others that speak DLPack or ``__cuda_array_interface__``, in memory of the host or
     of the driver's devices. Without `dtype`, they keep theirs; sequences with a float in them become fp32, of ints i32,
-    of bools i1. Raises ArgumentTypeError or ArgumentValueError for what has no such form.
+    of bools i1. It is done when the call returns, and waits for the work on the device of `value`; with a `stream` only
+    for what is in that, whose order the memory is in then, as that of `empty`.
+
+    Raises ArgumentTypeError or ArgumentValueError for what has no such form.
     """
-    driver = driver or driver_config.resolve()
+    driver = driver_config.given(driver, "asarray")
     wanted = None if dtype is None else element_type(dtype)
-    values = _read("asarray", value, wanted, driver, None)
+    handle = stream_handle(stream, driver)
+    values = _read("asarray", value, wanted, driver, handle)
     if wanted is not None:
         check_element("asarray", values.element, wanted)
-    array = empty(values.shape, values.element.spelling, device=device, driver=driver)
-    array._copy(array.ptr, values, driver.current_stream(array.device))
+    array = empty(values.shape, values.element.spelling, stream=stream, device=device, driver=driver)
+    array._copy(array.ptr, values, driver.current_stream(array.device) if handle is None else handle)
     return array
 
 

@@ -48,7 +48,8 @@ class Options:
         """Make options from what users write: a mapping of macros, paths, and the other fields by name.
 
         A define of None or True is 1, as for a compiler's ``-DNAME``; one of False is left out.
-        Raises TypeError for an option that does not exist and ValueError for a macro that is not a name.
+        Raises TypeError for an option that does not exist and ValueError for a macro that is not a name, or for a last
+        flag such as ``-I`` that is nothing without another one.
         """
         known = set(Options.__match_args__)
         unknown = sorted(set(options) - known)
@@ -63,13 +64,23 @@ class Options:
                 if value is not False
             ),
             include_dirs=tuple(str(Path(each).absolute()) for each in _sequence(include_dirs, "include_dirs")),
-            flags=tuple(map(str, _sequence(flags, "flags"))),
+            flags=_flags(flags),
             **options,  # type: ignore[arg-type]
         )
 
     def key(self) -> str:
         """Return a text that is equal exactly if the options are; the same in every process."""
         return json.dumps({name: getattr(self, name) for name in self.__match_args__}, sort_keys=True)
+
+
+_HALF_FLAGS = frozenset({"-D", "-I", "-U", "-idirafter", "-imacros", "-include", "-iquote", "-isystem"})
+
+
+def _flags(value: Sequence[str]) -> tuple[str, ...]:
+    flags = tuple(map(str, _sequence(value, "flags")))
+    if flags and flags[-1] in _HALF_FLAGS:  # it would take what podium puts behind it
+        raise ValueError(f"The last of the flags, {flags[-1]!r}, lacks what it is about: write it in one, or add that")
+    return flags
 
 
 def _sequence(value: Sequence[str | Path], name: str) -> Sequence[str | Path]:

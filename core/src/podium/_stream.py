@@ -10,7 +10,7 @@ from podium.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["stream_handle"]
+__all__ = ["device_of", "stream_handle"]
 
 
 def stream_handle(stream: Any, driver: Driver) -> int | None:
@@ -51,6 +51,12 @@ def stream_handle(stream: Any, driver: Driver) -> int | None:
             value=describe(stream),
         )
     return _checked(handle)
+
+
+def device_of(stream: Any) -> int | None:
+    """Return the index of the device of a podium stream; None for others, which do not tell."""
+    device: int | None = stream.device if hasattr(type(stream), "_podium_stream") else None
+    return device
 
 
 def _checked(handle: int) -> int:

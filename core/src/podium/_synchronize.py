@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["synchronize"]
 
 
-def synchronize(device: int | None = None, stream: Any = None, *, driver: Driver | None = None) -> None:
+def synchronize(device: int | None = None, stream: Any = None, *, driver: Driver | str | None = None) -> None:
     """Wait for a stream, or for all work of the active driver's current device.
 
     Raises `LaunchError` if work failed; it may belong to any launch since the last call, and the message lists the last
     ones. Raises `CaptureError` where that would destroy a capture.
     """
-    driver = driver or driver_config.resolve()
+    driver = driver_config.given(driver, "synchronize")
     device, handle = usable_device("synchronize", driver, device).index, stream_handle(stream, driver)
     if _state.attended() & _state.CAPTURES:
         from podium._capture import forbid_waiting

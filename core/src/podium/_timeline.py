@@ -37,8 +37,8 @@ class Stream:
 
     _podium_stream = True  # for those that take streams: one of another driver will not do
 
-    def __init__(self, device: int | None = None, priority: int = 0, *, driver: Driver | None = None) -> None:
-        self.driver = driver or driver_config.resolve()
+    def __init__(self, device: int | None = None, priority: int = 0, *, driver: Driver | str | None = None) -> None:
+        self.driver = driver_config.given(driver, "Stream")
         self.device = usable_device("Stream", self.driver, device).index
         self.priority = _priority(priority)
         self.handle = self.driver.create_stream(self.device, self.priority)
@@ -102,8 +102,8 @@ class Event:
     Raises `UnsupportedError` if the backend has no events.
     """
 
-    def __init__(self, device: int | None = None, *, timed: bool = True, driver: Driver | None = None) -> None:
-        self.driver = driver or driver_config.resolve()
+    def __init__(self, device: int | None = None, *, timed: bool = True, driver: Driver | str | None = None) -> None:
+        self.driver = driver_config.given(driver, "Event")
         self.device = usable_device("Event", self.driver, device).index
         self.timed = timed
         self.handle = self.driver.create_event(self.device, timed)

@@ -28,7 +28,7 @@ from podium_cpu import runtime, timeline
 from podium_cpu.launcher import CpuLauncher
 from podium_cpu.memory import HostBuffer
 from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_identity, processor_name
-from podium_cpu.toolchain import toolchain
+from podium_cpu.toolchain import check_unchanged, toolchain
 
 if TYPE_CHECKING:
     from podium.backend import Buffer
@@ -108,7 +108,7 @@ class CpuDriver(Driver):
         """Make the driver; `sanitize` names what kernels are checked for: "address", "undefined", or both with a comma.
 
         None stands for the variable PODIUM_CPU_SANITIZE. Raises ValueError for other names, `SettingError` if they are
-        the variable's.
+        the variable's, and for wrong values of the other variables.
         """
         from_environment = sanitize is None and "PODIUM_CPU_SANITIZE" not in os.environ
         self.checks: Checks | None = None if from_environment else _checks(sanitize)
@@ -117,6 +117,8 @@ class CpuDriver(Driver):
 
             self.launcher_cls = CheckedLauncher  # type: ignore[misc]  # for this instance
             self.features = self.features - {"cooperative"}  # type: ignore[misc]  # only one block runs at a time
+        if "PODIUM_CPU_THREADS" in os.environ:
+            runtime.thread_count()  # a wrong value is told now, and not by the first launch
         self._libraries: dict[bytes, SharedLibrary] = {}  # by code, whose hash takes a tenth of the time of a digest
         self._own: dict[int, SharedLibrary] = {}  # with variables, by the number of the module
         self._modules = itertools.count(1)
@@ -142,6 +144,7 @@ class CpuDriver(Driver):
 
     def compile(self, program: Program, target: Target) -> ObjectCode:
         """Compile with the host's C++ compiler."""
+        check_unchanged()
         from podium_cpu.compiler import compile_program
 
         if self.checks is not None:

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from podium._limits import find_device
 from podium._version import __version__
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def about(driver: Driver) -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d"),
         "podium": __version__,
         "backend": driver.name,
-        "device": driver.devices()[driver.current_device()].name,
+        "device": find_device("the bench", driver, driver.current_device()).name,
         **driver.versions(),
         "python": f"{sys.implementation.name} {platform.python_version()}",
         "system": f"{platform.system()} {platform.machine()}",

@@ -6,19 +6,22 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from traceback import format_exception
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from podium import _settings
 from podium._active import driver_config
+from podium._cli.failure import CommandError
+from podium._generated import template_text
 from podium._plugin_loading import PluginFailure, guarded
-from podium.errors import PodiumError
+from podium.errors import InactiveBackendError, PodiumError
 
 if TYPE_CHECKING:
     from podium._cli.console import Console
     from podium._plugins import Backend
     from podium.backend import Driver
 
-__all__ = ["Answer", "BackendReport", "Choice", "ask", "known_backends", "show_backends", "survey"]
+__all__ = ["Answer", "BackendReport", "Choice", "answer_of", "ask", "known_backends", "show_backends", "survey"]
 
 T = TypeVar("T")
 
@@ -44,12 +47,26 @@ def ask(doing: str, question: Callable[[], object], owner: str = "the backend") 
         return Answer(error=f"{failure}. This is a bug of {owner}")
 
 
+def answer_of(driver: Driver, doing: str, question: Callable[[], T]) -> T:
+    """Ask a driver something that a command cannot go on without.
+
+    Raises the error of podium that it raises, and `CommandError` for what is a bug of the backend.
+    """
+    try:
+        return guarded(doing, question)
+    except PluginFailure as failure:
+        if isinstance(failure.__cause__, PodiumError):
+            raise failure.__cause__ from None
+        raise CommandError(f"backend {driver.name!r}: {failure}. This is a bug of the backend") from failure.__cause__
+
+
 @dataclass(frozen=True)
 class BackendReport:
     """One backend. `state` is active, inactive, failed, disabled or unready; only an active one has no `reason`.
 
-    `toolchains` has, for each language, the compiler or why there is none. `devices` and `versions` are of an active
-    backend, such as the version of its driver; `traceback` is the whole error of a broken one.
+    `toolchains` has, for each language, the compiler or why there is none; `launcher` the template of its generated
+    launchers, if there are any, or what is wrong with that. `devices` and `versions` are of an active backend, such as
+    the version of its driver; `traceback` is the whole error of a broken one.
     """
 
     name: str
@@ -61,6 +78,7 @@ class BackendReport:
     priority: int | None = None
     api: int | None = None
     toolchains: dict[str, Answer] | None = None
+    launcher: Answer | None = None
     devices: Answer | None = None
     versions: Answer | None = None
 
@@ -144,13 +162,17 @@ def _report(backend: Backend, *, detailed: bool) -> BackendReport:
     )
     if not detailed or backend.driver_class is None:
         return report
-    made = ask("making the driver", lambda: driver_config.get(backend.name))
-    if made.error is not None:
-        return report if not report.active else replace(report, state="failed", reason=made.error)
-    driver: Driver = made.value
+    try:
+        driver = driver_config.get(backend.name)
+    except PodiumError as error:
+        if not report.active:
+            return report
+        reason = error.reason if isinstance(error, InactiveBackendError) else str(error)
+        return replace(report, state="failed", reason=reason, traceback="".join(format_exception(error)))
     return replace(
         report,
         toolchains={language: _toolchain(driver, language) for language in sorted(driver.languages)},
+        launcher=ask("launcher_cls", lambda: _template(driver)),
         devices=ask("devices()", lambda: _devices(driver)) if report.active else None,
         versions=ask("versions()", lambda: {str(name): str(each) for name, each in driver.versions().items()})
         if report.active
@@ -160,6 +182,14 @@ def _report(backend: Backend, *, detailed: bool) -> BackendReport:
 
 def _toolchain(driver: Driver, language: str) -> Answer:
     return ask(f"toolchain({language!r})", lambda: str(driver.toolchain(language)))
+
+
+def _template(driver: Driver) -> str | None:
+    launcher_class = driver.launcher_cls
+    if not launcher_class.generated_level:
+        return None
+    template_text(launcher_class.template)
+    return str(launcher_class.template)
 
 
 def _devices(driver: Driver) -> list[dict[str, object]]:

@@ -11,6 +11,7 @@ from podium._bench.machine import about
 from podium._bench.report import Report
 from podium._bench.suite import PARTS, measure_parts, reservations
 from podium._bench.surface import add_options, chosen_parts, finish, prints_json
+from podium._cli.backend_report import answer_of
 from podium._cli.console import Console
 from podium._cli.failure import CommandError
 
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = podium.use(options.backend) if options.backend is not None else contextlib.nullcontext()
     with chosen:
         driver = podium.driver.resolve()
-        machine = about(driver)
+        machine = answer_of(driver, "describing its device", lambda: about(driver))
         report = Report(machine, shown)
         for text in reservations(machine):
             report.note(f"Note: {text}.")

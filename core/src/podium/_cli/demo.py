@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from podium._cli.backend_report import show_backends, survey
+from podium._cli.backend_report import answer_of, show_backends, survey
 from podium._cli.console import Console
 from podium._cli.failure import CommandError, need_numpy
 from podium._cli.quantity import duration_text
 from podium._cli.trial import KERNELS
+from podium._limits import find_device
 from podium.errors import PodiumWarning
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
             reports, choice = survey(detailed=False)
         show_backends(console, reports, choice)
         driver = podium.driver.resolve()
-        device = driver.devices()[driver.current_device()]
+        device = answer_of(driver, "devices()", lambda: find_device("demo", driver, driver.current_device()))
         console.line(f"device: {driver.name} {device.index}, {device.name}, target {device.target}")
         for prepare in (_saxpy, _matmul):
             _demonstrate(console, prepare(podium))

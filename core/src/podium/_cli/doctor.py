@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the report. Returns 1 if no backend can be used, the chosen one cannot compile, or a trial launch failed.
+    """Print the report.
+
+    Returns 1 if no backend can be used, the chosen one has no device or cannot compile, or a trial launch failed.
 
     The keys of the JSON object are those of `podium._cli.report.Report.as_json`.
     """

@@ -23,7 +23,8 @@ class Finding:
 
 def findings(report: Report) -> list[Finding]:
     """List the problems of a report, settings first: one that means nothing is the cause of other problems."""
-    return [*_settings(report), *_choice(report), *_backends(report), *_trials(report), *_host(report), *_cache(report)]
+    of_backends = [*_choice(report), *_backends(report), *_distributions(report)]
+    return [*_settings(report), *of_backends, *_trials(report), *_host(report), *_cache(report)]
 
 
 def _choice(report: Report) -> Iterator[Finding]:
@@ -56,9 +57,20 @@ def _backends(report: Report) -> Iterator[Finding]:
             yield Finding(subject, "it is active but has no devices", f"report this to {backend.distribution}")
         if backend.versions is not None and backend.versions.error is not None:
             yield Finding(subject, f"it does not tell its versions: {backend.versions.error}")
+        if backend.launcher is not None and backend.launcher.error is not None:
+            yield Finding(
+                subject,
+                f"its launchers cannot be generated: {backend.launcher.error}",
+                "until then launches stay on the interpreted level, which is slower and does the same",
+            )
         for language, answer in (backend.toolchains or {}).items():
             if answer.error is not None:
                 yield Finding(subject, f"it cannot compile {language}: {answer.error}")
+
+
+def _distributions(report: Report) -> Iterator[Finding]:
+    for each in report.distributions:
+        yield Finding(f"{each.name} in {each.folder}", each.problem)
 
 
 def _trials(report: Report) -> Iterator[Finding]:

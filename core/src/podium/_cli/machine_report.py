@@ -149,23 +149,23 @@ def _beyond_the_core(name: str, backends: Sequence[Backend]) -> VariableReport:
     prefix = max((prefix for prefix in by_prefix if name.startswith(prefix)), key=len, default=None)
     if prefix is None:
         every = [*_settings.VARIABLES, *(variable for backend in backends for variable in _variables(backend))]
-        return _unknown(name, "podium", every)
+        return _unknown(name, f"podium has no variable {name}, and no installed backend has it", every)
     backend = by_prefix[prefix]
     variables = _variables(backend)
     if name in variables:
         return VariableReport(name, os.environ[name], variables[name])
     if not variables:  # its plug-in may be disabled or broken, or may not list them
         return VariableReport(name, os.environ[name], f"a variable of the backend {backend.name}")
-    return _unknown(name, f"the backend {backend.name}", variables)
+    return _unknown(name, f"the backend {backend.name} has no variable {name}", variables)
 
 
 def _variables(backend: Backend) -> Mapping[str, str]:
     return {} if backend.driver_class is None else backend.driver_class.environment
 
 
-def _unknown(name: str, owner: str, known: Iterable[str]) -> VariableReport:
+def _unknown(name: str, problem: str, known: Iterable[str]) -> VariableReport:
     from difflib import get_close_matches
 
     close = get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
-    return VariableReport(name, os.environ[name], "", f"{owner} has no variable {name}{hint}")
+    return VariableReport(name, os.environ[name], "", problem + hint)

@@ -10,6 +10,7 @@ from typing import Any
 
 from podium._active import driver_config
 from podium._cli.backend_report import BackendReport, Choice, known_backends, survey
+from podium._cli.distribution_report import DistributionReport, distribution_reports
 from podium._cli.findings import findings
 from podium._cli.machine_report import (
     CompilerReport,
@@ -29,12 +30,13 @@ __all__ = ["Report", "make_report"]
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that the doctor found. `trials` is None where none were asked for."""
+    """Everything that the doctor found: `distributions` are damaged ones, `trials` None where none were asked for."""
 
     podium: str
     python: dict[str, str]
     choice: Choice
     backends: list[BackendReport]
+    distributions: list[DistributionReport]
     compilers: list[CompilerReport]
     launcher: LauncherReport
     cache: dict[str, object]
@@ -43,26 +45,30 @@ class Report:
 
     @property
     def healthy(self) -> bool:
-        """Whether there is a backend to use that can compile something, and no trial launch failed."""
+        """Whether there is a backend to use, with a device and a compiler, and no trial launch failed."""
         chosen = next((each for each in self.backends if each.name == self.choice.backend), None)
-        compiles = chosen is not None and any(answer.error is None for answer in (chosen.toolchains or {}).values())
+        if chosen is None or chosen.devices is None or not chosen.devices.value:
+            return False
+        compiles = any(answer.error is None for answer in (chosen.toolchains or {}).values())
         return compiles and all(trial.outcome != "failed" for trial in self.trials or ())
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as what JSON can hold. These keys stay; others may come.
 
         ========================  ==============================================================================
-        ``healthy``               whether there is a backend to use that can compile, and no trial launch failed
+        ``healthy``               whether there is a backend to use, with a device and a compiler, and no trial failed
         ``podium``                podium's version
         ``python``                ``version``, ``implementation``, ``executable``, ``system``
         ``choice``                ``backend``, the name of the chosen one or null, and ``why``
         ``backends``              list of ``name``, ``distribution``, ``version``, ``state`` (active, inactive,
                                   failed, disabled, unready), ``reason``, ``traceback``, ``priority``, ``api``,
-                                  ``toolchains`` (by language: ``value`` or ``error``), ``devices`` (``value``, a
+                                  ``toolchains`` (by language: ``value`` or ``error``), ``launcher`` (``value``, the
+                                  template of generated ones or null, or ``error``), ``devices`` (``value``, a
                                   list, or ``error``; null if not active). A device has ``index``, ``name``,
                                   ``target``, ``memory`` (bytes), ``max_grid``, ``max_block``, ``max_threads``,
                                   ``max_shared`` (bytes), ``max_cluster``, ``max_parameter_bytes``; ``versions``
                                   (``value``, texts by name, or ``error``; null if not active)
+        ``distributions``         list of damaged ones: ``name`` of the metadata folder, ``folder``, ``problem``
         ``compilers``             list of ``language`` (c, c++), ``command``, ``version``, ``error``
         ``launcher``              ``level``, ``can_generate``, ``reason``
         ``cache``                 ``folder``, ``mode`` (disk, read-only, memory), ``reason``, ``entries``, ``bytes``,
@@ -92,6 +98,7 @@ def make_report(*, trying: bool, progress: Callable[[str], AbstractContextManage
             python=python_report(),
             choice=chosen,
             backends=reports,
+            distributions=distribution_reports(),
             compilers=compilers,
             launcher=launcher,
             cache=cache_report(),
