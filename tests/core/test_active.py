@@ -350,8 +350,8 @@ def test_a_backend_that_cannot_run_compiles(config: DriverConfig, site: Site) ->
     """Who is given the name of an inactive backend refuses it, and says who; for compiling it need not be active."""
     site.install("missing", probe="return 'there is none'")
     with pytest.raises(InactiveBackendError, match="'missing' was chosen by empty, but it is inactive: there is none"):
-        config.given("missing", "empty")
-    assert config.given("missing", "Kernel.compile", probing=False).name == "missing"
+        config._given("missing", "empty")
+    assert config._given("missing", "Kernel.compile", probing=False).name == "missing"
 
 
 def test_sixteen_threads_make_one_driver(config: DriverConfig, site: Site) -> None:

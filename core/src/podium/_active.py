@@ -172,7 +172,7 @@ class DriverConfig:
         """
         return self._selection.named(name, "podium.driver.get", probing=False)
 
-    def given(self, choice: Driver | str | None, taker: str, *, probing: bool = True) -> Driver:
+    def _given(self, choice: Driver | str | None, taker: str, *, probing: bool = True) -> Driver:
         """Return the driver that a function was given as its ``driver``: the active one for None, else by name.
 
         A backend that was named must be able to run here, if it is to be `probing`; a driver is taken as it is. Raises

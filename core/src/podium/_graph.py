@@ -93,7 +93,7 @@ def capture(*, stream: Any = None, device: int | None = None, driver: Driver | s
     Raises `CaptureError` for a stream that cannot be captured, and at the end if the capture failed. What the block
     raises ends the capture, and there is no graph.
     """
-    driver = driver_config.given(driver, "capture")
+    driver = driver_config._given(driver, "capture")
     if device is None:
         device = device_of(stream)
     index, given = usable_device("capture", driver, device).index, stream_handle(stream, driver)

@@ -137,7 +137,7 @@ class Kernel:
 
     def binding(self, driver: Driver | str | None = None) -> Binding:
         """Return what the kernel has on a driver, by default the active one."""
-        driver = driver_config.given(driver, "Kernel.binding")
+        driver = driver_config._given(driver, "Kernel.binding")
         binding = self._bindings.get(driver)
         if binding is None:
             from podium._binding import Binding
@@ -232,7 +232,7 @@ class Kernel:
             target = Target.parse(target)
         if driver is None and target is not None:
             driver = target.backend
-        driver = driver_config.given(driver, "Kernel.compile", probing=False)
+        driver = driver_config._given(driver, "Kernel.compile", probing=False)
         if self.module.program is not None:
             return self.module.compiled(driver, target or driver.default_target())
         return compile_program(driver, self.declaration.program, target or driver.default_target())

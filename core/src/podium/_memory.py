@@ -267,7 +267,7 @@ def empty(
     a shape that is not one, OutOfResourcesError if there is not enough memory, UnsupportedError if the backend has no
     pinned memory.
     """
-    driver = driver_config.given(driver, "empty")
+    driver = driver_config._given(driver, "empty")
     element, axes = element_type(dtype), _shape(shape)
     if pinned and stream is not None:
         raise TypeError("empty: pinned memory is not in the order of a stream; leave out one of the two")
@@ -335,7 +335,7 @@ def asarray(
 
     Raises ArgumentTypeError or ArgumentValueError for what has no such form.
     """
-    driver = driver_config.given(driver, "asarray")
+    driver = driver_config._given(driver, "asarray")
     wanted = None if dtype is None else element_type(dtype)
     handle = stream_handle(stream, driver)
     values = _read("asarray", value, wanted, driver, handle)

@@ -22,7 +22,7 @@ def synchronize(device: int | None = None, stream: Any = None, *, driver: Driver
     Raises `LaunchError` if work failed; it may belong to any launch since the last call, and the message lists the last
     ones. Raises `CaptureError` where that would destroy a capture.
     """
-    driver = driver_config.given(driver, "synchronize")
+    driver = driver_config._given(driver, "synchronize")
     device, handle = usable_device("synchronize", driver, device).index, stream_handle(stream, driver)
     if _state.attended() & _state.CAPTURES:
         from podium._capture import forbid_waiting

@@ -38,7 +38,7 @@ class Stream:
     _podium_stream = True  # for those that take streams: one of another driver will not do
 
     def __init__(self, device: int | None = None, priority: int = 0, *, driver: Driver | str | None = None) -> None:
-        self.driver = driver_config.given(driver, "Stream")
+        self.driver = driver_config._given(driver, "Stream")
         self.device = usable_device("Stream", self.driver, device).index
         self.priority = _priority(priority)
         self.handle = self.driver.create_stream(self.device, self.priority)
@@ -103,7 +103,7 @@ class Event:
     """
 
     def __init__(self, device: int | None = None, *, timed: bool = True, driver: Driver | str | None = None) -> None:
-        self.driver = driver_config.given(driver, "Event")
+        self.driver = driver_config._given(driver, "Event")
         self.device = usable_device("Event", self.driver, device).index
         self.timed = timed
         self.handle = self.driver.create_event(self.device, timed)
