@@ -158,19 +158,19 @@ class OpenclDriver(Driver):
 
     def synchronize(self, device: int, stream: int | None = None) -> int:
         """Wait for a stream, or for the device; return the status."""
-        from podium_opencl.queue import synchronize
+        from podium_opencl.stream import synchronize
 
         return synchronize(device, stream)
 
     def create_stream(self, device: int, priority: int) -> int:
         """Make a queue; all have the same priority."""
-        from podium_opencl.queue import create_stream
+        from podium_opencl.stream import create_stream
 
         return create_stream(device, priority)
 
     def destroy_stream(self, stream: int, device: int) -> None:
         """Give a queue back; its work goes on."""
-        from podium_opencl.queue import destroy_stream
+        from podium_opencl.stream import destroy_stream
 
         destroy_stream(stream, device)
 

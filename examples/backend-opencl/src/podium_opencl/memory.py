@@ -12,7 +12,7 @@ from podium.errors import OutOfResourcesError, PodiumError
 
 from podium_opencl.device import OpenDevice, open_device
 from podium_opencl.opencl import opencl
-from podium_opencl.queue import find_queue, synchronize
+from podium_opencl.stream import find_queue, synchronize
 from podium_opencl.status import OUT_OF_MEMORY, launch_error, status_of
 
 __all__ = ["DL_OPENCL", "SvmBuffer", "addresses_of", "copy", "pointer_device", "svm_at"]
