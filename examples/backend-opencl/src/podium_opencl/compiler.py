@@ -12,7 +12,7 @@ from podium.backend import ObjectCode, Options, Program, Target
 from podium.errors import BackendError, CompileError, Diagnostic, ToolchainError
 
 from podium_opencl._version import __version__
-from podium_opencl.device import OpenDevice, device_of_arch, open_devices
+from podium_opencl.device import OpenDevice, device_of_arch, is_forked, open_devices
 from podium_opencl.opencl import opencl
 from podium_opencl.program import Built, build_source
 from podium_opencl.status import describe
@@ -30,6 +30,9 @@ _DIAGNOSTICS = (
 )
 
 
+_toolchain: str | None = None  # a child that is forked from here needs it, too
+
+
 @dataclass(frozen=True)
 class _Unit:
     """OpenCL C with what is known of it; `metadata` is what loading needs."""
@@ -44,6 +47,9 @@ def toolchain(language: str) -> str:
     """Name the compilers: those of all platforms, with their versions, and this backend. Raises `ToolchainError`."""
     from podium.backend import folder_digest
 
+    global _toolchain
+    if _toolchain is not None:
+        return _toolchain
     try:
         devices = open_devices()
     except BackendError as error:
@@ -52,11 +58,16 @@ def toolchain(language: str) -> str:
     rows += [
         f"{device.target}: {device.versions['platform']}, driver {device.versions['driver']}" for device in devices
     ]
-    return "\n".join(rows)
+    _toolchain = "\n".join(rows)
+    return _toolchain
 
 
 def compile_program(program: Program, target: Target) -> ObjectCode:
     """Compile for a device that is here. Raises `CompileError`, and `ToolchainError` if OpenCL does not work."""
+    if is_forked():
+        from podium_opencl.elsewhere import compile_elsewhere
+
+        return compile_elsewhere(program, target)
     try:
         device = device_of_arch(target.arch)
     except BackendError as error:

@@ -11,11 +11,10 @@ the reason from then on, for as long as the process lives.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["inactive_reason", "note_unusable"]
+__all__ = ["inactive_reason", "note_unusable", "platform_reason"]
 
 _VENDORS = "/etc/OpenCL/vendors"
 _POCL = "PoCL runs on every processor: pip install podium-opencl[pocl], or install pocl-opencl-icd"
@@ -33,7 +32,7 @@ def inactive_reason() -> str | None:
     package = _package()
     if package is None:
         return "pyopencl is not installed: pip install pyopencl"
-    return _platform_reason(package) or _unusable.get(os.getpid())
+    return platform_reason(package) or _unusable.get(os.getpid())
 
 
 def _package() -> Path | None:
@@ -45,10 +44,18 @@ def _package() -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
-def _platform_reason(package: Path) -> str | None:
-    files = list(_icd_files(package))
+def platform_reason(package: Path) -> str | None:
+    """Say why no OpenCL platform can be opened, where pyopencl is in a folder; None if one looks well.
+
+    Its wheels look into a folder of their own beside the system's, for which two variables stand.
+    """
+    named = os.environ.get("OCL_ICD_VENDORS")
+    if named and not os.path.exists(named):
+        return f"OCL_ICD_VENDORS is {named!r}, and there is nothing of that name: correct it, or leave it out"
+    places = [Path(named or os.environ.get("OPENCL_VENDOR_PATH") or _VENDORS), package / ".libs"]
+    files = [file for place in places for file in _icd_files(place)]
     if not files:
-        where = " and ".join(map(str, dict.fromkeys(_icd_folders(package))))
+        where = " and ".join(map(str, places))
         return f"no OpenCL platform is installed: no file .icd in {where}. Install your device's. {_POCL}"
     missing = []
     for file in files:
@@ -56,35 +63,26 @@ def _platform_reason(package: Path) -> str | None:
         if library is not None and (not os.path.isabs(library) or os.path.exists(library)):
             return None
         missing.append(f"{file} names {library or 'no library'}")
-    return (
-        f"no OpenCL platform can be opened: {'; '.join(missing)}, and there is no such file. Install it again. {_POCL}"
-    )
+    return f"no OpenCL platform can be opened: {'; '.join(missing)}, and there is no such file. {_POCL}"
 
 
-def _icd_folders(package: Path) -> list[Path]:
-    """Return where platforms are looked for: variables stand for the system's folder; wheels have one beside them."""
-    named = os.environ.get("OCL_ICD_VENDORS") or os.environ.get("OPENCL_VENDOR_PATH") or _VENDORS
-    return [Path(named), package / ".libs"]
-
-
-def _icd_files(package: Path) -> Iterator[Path]:
-    for place in _icd_folders(package):
-        try:
-            # OCL_ICD_VENDORS may also name one file
-            yield from sorted(place.glob("*.icd")) if place.is_dir() else [place] if place.is_file() else []
-        except OSError:
-            continue
+def _icd_files(place: Path) -> list[Path]:
+    try:
+        # OCL_ICD_VENDORS may also name one file
+        return sorted(place.glob("*.icd")) if place.is_dir() else [place] if place.is_file() else []
+    except OSError:
+        return []
 
 
 def _library_of(file: Path) -> str | None:
-    if file.suffix != ".icd":  # the variable names the library itself
+    """Return the library that a file names: a path, or a name that the dynamic linker knows."""
+    if file.suffix != ".icd":  # it is the library itself
         return str(file)
     try:
-        text = file.read_text("utf-8", "replace").strip()
+        lines = file.read_text("utf-8", "replace").split()
     except OSError:
         return None
-    if not text:
+    if not lines:
         return None
-    name = text.splitlines()[0].strip()
-    beside = file.parent / name
-    return str(beside) if beside.exists() else name
+    beside = file.parent / lines[0]
+    return str(beside) if beside.exists() else lines[0]

@@ -16,9 +16,17 @@ from podium_opencl.facts import WARP_SIZE, DeviceFacts
 from podium_opencl.opencl import opencl
 from podium_opencl.status import unusable
 
-__all__ = ["PLATFORM_VARIABLE", "OpenDevice", "device_of_arch", "known_versions", "open_device", "open_devices"]
+__all__ = [
+    "_PLATFORM_VARIABLE",
+    "OpenDevice",
+    "device_of_arch",
+    "is_forked",
+    "known_versions",
+    "open_device",
+    "open_devices",
+]
 
-PLATFORM_VARIABLE = "PODIUM_OPENCL_PLATFORM"
+_PLATFORM_VARIABLE = "PODIUM_OPENCL_PLATFORM"
 
 _LARGEST_GRID = (1 << 31) - 1
 _COARSE_GRAIN = 1  # CL_DEVICE_SVM_COARSE_GRAIN_BUFFER
@@ -98,7 +106,7 @@ def open_devices() -> tuple[OpenDevice, ...]:
     if _devices is not None and _process == os.getpid():
         return _devices
     with _lock:
-        if _devices is not None and _process != os.getpid():
+        if is_forked():
             raise ForkedProcessError("opencl", _process)
         if _devices is None:
             found = _find()
@@ -106,6 +114,11 @@ def open_devices() -> tuple[OpenDevice, ...]:
                 _ = device.context, device.queue  # made once, and not by two threads
             _devices, _process = found, os.getpid()
         return _devices
+
+
+def is_forked() -> bool:
+    """Tell whether OpenCL was started by a process that this one was forked from."""
+    return _devices is not None and _process != os.getpid()
 
 
 def open_device(index: int) -> OpenDevice:
@@ -128,14 +141,14 @@ def device_of_arch(arch: str) -> OpenDevice | None:
 
 
 def _find() -> tuple[OpenDevice, ...]:
-    cl, wanted = opencl(), os.environ.get(PLATFORM_VARIABLE, "").strip()
+    cl, wanted = opencl(), os.environ.get(_PLATFORM_VARIABLE, "").strip()
     try:
         platforms = cl.get_platforms()
         names = [f"{str(each.name).strip()} {str(each.version).strip()}" for each in platforms]
         chosen = [each for each, name in zip(platforms, names) if wanted.lower() in name.lower()]
         if wanted and not chosen:
             raise SettingError(
-                PLATFORM_VARIABLE, wanted, f"a part of the name of a platform; there are: {'; '.join(names) or 'none'}"
+                _PLATFORM_VARIABLE, wanted, f"a part of the name of a platform; there are: {'; '.join(names) or 'none'}"
             )
         handles = [handle for platform in chosen for handle in platform.get_devices()]
         usable = [handle for handle in handles if _has_svm(handle)]

@@ -10,8 +10,8 @@ from podium.backend import ForkSafeLock
 
 from podium_opencl.device import open_device
 from podium_opencl.opencl import opencl
-from podium_opencl.stream import find_queue
 from podium_opencl.status import SUCCESS, launch_error, status_of
+from podium_opencl.stream import find_queue
 
 __all__ = ["create_event", "destroy_event", "elapsed", "event_done", "record_event", "synchronize_event", "wait_event"]
 

@@ -11,8 +11,8 @@ from podium_opencl.function import Loaded, find
 from podium_opencl.memory import addresses_of, svm_at
 from podium_opencl.opencl import function as library_function
 from podium_opencl.opencl import opencl
-from podium_opencl.stream import find_queue
 from podium_opencl.status import SUCCESS, status_of
+from podium_opencl.stream import find_queue
 
 __all__ = ["declare_memory", "launch"]
 

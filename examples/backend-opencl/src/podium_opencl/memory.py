@@ -10,10 +10,10 @@ from typing import Any
 from podium.backend import ForkSafeLock
 from podium.errors import OutOfResourcesError, PodiumError
 
-from podium_opencl.device import OpenDevice, open_device
+from podium_opencl.device import OpenDevice, is_forked, open_device
 from podium_opencl.opencl import opencl
-from podium_opencl.stream import find_queue, synchronize
 from podium_opencl.status import OUT_OF_MEMORY, launch_error, status_of
+from podium_opencl.stream import find_queue, synchronize
 
 __all__ = ["DL_OPENCL", "SvmBuffer", "addresses_of", "copy", "pointer_device", "svm_at"]
 
@@ -26,6 +26,7 @@ _INVALID_SIZE = -61
 _lock = ForkSafeLock()
 _starts: list[int] = []  # of all allocations, sorted
 _allocations: dict[int, tuple[int, int]] = {}  # by start: the end, and the index of the device
+_abandoned: list[Any] = []  # of the process that this one was forked from: calls of OpenCL could hang here
 
 
 class SvmBuffer:
@@ -63,6 +64,9 @@ class SvmBuffer:
         with _lock:
             if _allocations.pop(self._start, None) is not None:
                 del _starts[bisect.bisect_left(_starts, self._start)]
+        if is_forked():
+            _abandoned.append(allocation)
+            return
         # Work that failed is told to whoever waits for it.
         with suppress(PodiumError, opencl().Error):
             queue = None if self._stream is None else find_queue(self._device, self._stream)
