@@ -5,17 +5,13 @@ The modules are imported when they are first needed: choosing a driver must cost
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
-from podium.backend import Device, Driver, Function, LaunchConfig, ObjectCode, Parameters, Program, Target
+from podium.backend import Device, Driver, Function, LaunchConfig, Target, deferred
 from podium.errors import LaunchConfigError
 
-from podium_opencl.detection import inactive_reason
 from podium_opencl.launcher import OpenclLauncher
-
-if TYPE_CHECKING:
-    from podium.backend import Buffer
 
 __all__ = ["OpenclDriver"]
 
@@ -41,6 +37,8 @@ class OpenclDriver(Driver):
     @classmethod
     def inactive_reason(cls) -> str | None:
         """Say why there is no OpenCL device to use, and what to do."""
+        from podium_opencl.detection import inactive_reason
+
         return inactive_reason()
 
     def devices(self) -> Sequence[Device]:
@@ -56,64 +54,21 @@ class OpenclDriver(Driver):
         return open_device(0).target
 
     def current_device(self) -> int:
-        """Return the first device: OpenCL has no device that is current in a thread."""
+        """Return the first device: OpenCL has none that is current in a thread."""
         return 0
 
-    def pointer_device(self, address: int) -> tuple[int, int] | None:
-        """Return the device whose memory is at an address, if podium allocated it."""
-        from podium_opencl.memory import pointer_device
-
-        return pointer_device(address)
-
-    def describe_status(self, status: int) -> tuple[str, str]:
-        """Return OpenCL's name of a status, and its text."""
-        from podium_opencl.status import describe
-
-        return describe(status)
-
-    def versions(self) -> Mapping[str, str]:
-        """Return the versions of pyopencl, and of the first device's platform and driver once OpenCL is in use."""
-        from podium_opencl.device import known_versions
-
-        return known_versions()
+    pointer_device = deferred(Driver.pointer_device, "podium_opencl.memory")
+    describe_status = deferred(Driver.describe_status, "podium_opencl.status:describe")
+    versions = deferred(Driver.versions, "podium_opencl.device:known_versions")
 
     # ---- code ----
 
-    def toolchain(self, language: str) -> str:
-        """Name the compilers of the platforms, with their versions. Starts OpenCL."""
-        from podium_opencl.compiler import toolchain
-
-        return toolchain(language)
-
-    def compile(self, program: Program, target: Target) -> ObjectCode:
-        """Translate CUDA's dialect to OpenCL C, and build it for a device that is here."""
-        from podium_opencl.compiler import compile_program
-
-        return compile_program(program, target)
-
-    def load(self, code: ObjectCode, name: str, device: int) -> Function:
-        """Load code, with a block of memory for its variables."""
-        from podium_opencl.function import load
-
-        return load(code, name, device)
-
-    def load_beside(self, function: Function, code: ObjectCode, name: str, device: int) -> Function:
-        """Return another kernel of code that is loaded."""
-        from podium_opencl.function import load_beside
-
-        return load_beside(function, code, name)
-
-    def variable(self, function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
-        """Return the address and the bytes of a variable."""
-        from podium_opencl.function import variable
-
-        return variable(function, code, name)
-
-    def unload(self, function: Function, device: int) -> None:
-        """Release code."""
-        from podium_opencl.function import unload
-
-        unload(function)
+    toolchain = deferred(Driver.toolchain, "podium_opencl.compiler")
+    compile = deferred(Driver.compile, "podium_opencl.compiler:compile_program")
+    load = deferred(Driver.load, "podium_opencl.function")
+    load_beside = deferred(Driver.load_beside, "podium_opencl.function")
+    variable = deferred(Driver.variable, "podium_opencl.function")
+    unload = deferred(Driver.unload, "podium_opencl.function")
 
     # ---- launches ----
 
@@ -129,26 +84,12 @@ class OpenclDriver(Driver):
                 value=config.shared,
             )
 
-    def launch(self, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
-        """Launch by pyopencl; return the status."""
-        from podium_opencl.launch import launch
-
-        self.launch = launch  # type: ignore[method-assign]  # from now on without this step
-        return launch(function, config, device, stream, parameters)
+    launch = deferred(Driver.launch, "podium_opencl.launch")
 
     # ---- memory ----
 
-    def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
-        """Return shared virtual memory, freed in the order of a stream or after all work of the device."""
-        from podium_opencl.memory import SvmBuffer
-
-        return SvmBuffer(size, alignment, device, stream)
-
-    def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
-        """Copy bytes in any direction, after what is in the stream; done when it returns."""
-        from podium_opencl.memory import copy
-
-        copy(destination, source, size, device, stream)
+    allocate = deferred(Driver.allocate, "podium_opencl.memory:SvmBuffer")
+    copy = deferred(Driver.copy, "podium_opencl.memory")
 
     # ---- streams and events ----
 
@@ -156,62 +97,13 @@ class OpenclDriver(Driver):
         """Return stream 0, the queue of each device that launches go to which name none."""
         return 0
 
-    def synchronize(self, device: int, stream: int | None = None) -> int:
-        """Wait for a stream, or for the device; return the status."""
-        from podium_opencl.stream import synchronize
-
-        return synchronize(device, stream)
-
-    def create_stream(self, device: int, priority: int) -> int:
-        """Make a queue; all have the same priority."""
-        from podium_opencl.stream import create_stream
-
-        return create_stream(device, priority)
-
-    def destroy_stream(self, stream: int, device: int) -> None:
-        """Give a queue back; its work goes on."""
-        from podium_opencl.stream import destroy_stream
-
-        destroy_stream(stream, device)
-
-    def create_event(self, device: int, timed: bool) -> int:
-        """Make an event."""
-        from podium_opencl.event import create_event
-
-        return create_event(device)
-
-    def destroy_event(self, event: int, device: int) -> None:
-        """Give an event back."""
-        from podium_opencl.event import destroy_event
-
-        destroy_event(event)
-
-    def record_event(self, event: int, device: int, stream: int) -> int:
-        """Put an event behind the work that is in a stream now; return the status."""
-        from podium_opencl.event import record_event
-
-        return record_event(event, device, stream)
-
-    def wait_event(self, device: int, stream: int, event: int) -> int:
-        """Let the later work of a stream wait for an event; return the status."""
-        from podium_opencl.event import wait_event
-
-        return wait_event(device, stream, event)
-
-    def event_done(self, event: int, device: int) -> bool:
-        """Tell whether the work before an event has ended."""
-        from podium_opencl.event import event_done
-
-        return event_done(event, device)
-
-    def synchronize_event(self, event: int, device: int) -> int:
-        """Wait for the work before an event; return the status."""
-        from podium_opencl.event import synchronize_event
-
-        return synchronize_event(event)
-
-    def elapsed(self, start: int, end: int, device: int) -> float:
-        """Return the seconds between two events."""
-        from podium_opencl.event import elapsed
-
-        return elapsed(start, end, device)
+    synchronize = deferred(Driver.synchronize, "podium_opencl.stream")
+    create_stream = deferred(Driver.create_stream, "podium_opencl.stream")
+    destroy_stream = deferred(Driver.destroy_stream, "podium_opencl.stream")
+    create_event = deferred(Driver.create_event, "podium_opencl.event")
+    destroy_event = deferred(Driver.destroy_event, "podium_opencl.event")
+    record_event = deferred(Driver.record_event, "podium_opencl.event")
+    wait_event = deferred(Driver.wait_event, "podium_opencl.event")
+    event_done = deferred(Driver.event_done, "podium_opencl.event")
+    synchronize_event = deferred(Driver.synchronize_event, "podium_opencl.event")
+    elapsed = deferred(Driver.elapsed, "podium_opencl.event")

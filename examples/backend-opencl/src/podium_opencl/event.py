@@ -22,14 +22,14 @@ _numbers = itertools.count(1)
 _events: dict[int, tuple[Any, int]] = {}  # by handle: the marker that was recorded last, or None, and its device
 
 
-def create_event(device: int) -> int:
+def create_event(device: int, timed: bool) -> int:
     """Make an event. Every one takes the time."""
     handle = next(_numbers)
     _events[handle] = None, device
     return handle
 
 
-def destroy_event(event: int) -> None:
+def destroy_event(event: int, device: int) -> None:
     """Give an event back; what waits for it goes on waiting. It does not raise."""
     _events.pop(event, None)
 
@@ -91,7 +91,7 @@ def event_done(event: int, device: int) -> bool:
     return bool(status == cl.command_execution_status.COMPLETE)
 
 
-def synchronize_event(event: int) -> int:
+def synchronize_event(event: int, device: int) -> int:
     """Wait for the work before an event; return the status of that."""
     marker, _ = _events[event]
     try:

@@ -153,7 +153,7 @@ def load(code: ObjectCode, name: str, device: int) -> Function:
     return _function(loaded)
 
 
-def load_beside(function: Function, code: ObjectCode, name: str) -> Function:
+def load_beside(function: Function, code: ObjectCode, name: str, device: int) -> Function:
     """Return another kernel of code that is loaded; it has the same variables. Raises `LoadError`."""
     code.entry(name)
     module = _modules[function.module]
@@ -163,7 +163,7 @@ def load_beside(function: Function, code: ObjectCode, name: str) -> Function:
         raise _error(status_of(error), code, name, module.device) from None
 
 
-def unload(function: Function) -> None:
+def unload(function: Function, device: int) -> None:
     """Release code and the memory of its variables. It does not raise."""
     with _lock:
         module = _modules.pop(function.module, None)
@@ -175,7 +175,7 @@ def unload(function: Function) -> None:
             loaded.release()
 
 
-def variable(function: Function, code: ObjectCode, name: str) -> tuple[int, int]:
+def variable(function: Function, code: ObjectCode, name: str, device: int) -> tuple[int, int]:
     """Return the address and the bytes of a variable of loaded code. Raises `LoadError`."""
     module = _modules[function.module]
     place = code.metadata.get("variables", {}).get(name)

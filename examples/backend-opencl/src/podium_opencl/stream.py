@@ -54,7 +54,7 @@ def destroy_stream(stream: int, device: int) -> None:
             _leaving.setdefault(device, []).append(last)
 
 
-def synchronize(device: int, stream: int | None) -> int:
+def synchronize(device: int, stream: int | None = None) -> int:
     """Wait for a stream, or for all of a device; return the status of the work."""
     cl = opencl()
     try:
