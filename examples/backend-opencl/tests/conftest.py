@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,8 +19,23 @@ from podium.errors import BackendError, UnknownBackendError
 if find_spec("podium_opencl") is None:
     sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
-# PoCL shows its device twice, so that tests of several devices have something to run on.
+# PoCL shows its device twice, so that tests of several devices have something to run on; what it compiles for itself
+# goes away with the tests.
 os.environ.setdefault("POCL_DEVICES", "pthread pthread")
+if "POCL_CACHE_DIR" not in os.environ:
+    os.environ["POCL_CACHE_DIR"] = tempfile.mkdtemp(prefix="podium-opencl-")
+    atexit.register(shutil.rmtree, os.environ["POCL_CACHE_DIR"], ignore_errors=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker that podium's repository chooses tests by, for where its settings are not used."""
+    config.addinivalue_line("markers", "newest: what is the same with each Python")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests: what they look at is the same with each Python."""
+    if Path(__file__).parent in item.path.parents:
+        item.add_marker(pytest.mark.newest)
 
 
 @pytest.fixture(autouse=True)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import podium
-from podium.backend import Driver
-from podium.errors import CompileError, LaunchConfigError, LaunchError, LoadError
+from podium.backend import Driver, HostCompiler, SharedLibrary
+from podium.errors import CompileError, LaunchConfigError, LaunchError, LoadError, ToolchainError
+
+import podium_opencl
 
 SOURCE = """
 struct pair { ulong address; int value; };
@@ -124,3 +128,39 @@ def test_a_signature_that_is_not_the_kernels_is_refused(opencl: Driver) -> None:
             podium.kernel(
                 "__kernel void put(__global int *x, int a) { x[0] = a; }", "put", signature=signature, language="opencl"
             ).load()
+
+
+def test_devices_that_do_not_reach_everything_are_told_of_the_memory(opencl: Driver, level: str) -> None:
+    """Where it has to be, all memory of the device is declared before a launch; the results are the same."""
+    from podium_opencl.function import find
+
+    x, put = podium.asarray([0] * 4), kernel("through", "to: {*i32,i32}")
+    put[1, 1](struct.pack("=Qi4x", x.ptr, 1))
+    loaded = find(put.load())
+    assert loaded is not None
+    loaded.declares = True
+    loaded.record.declares = 1
+    for _ in range(3):
+        put[1, 4](struct.pack("=Qi4x", x.ptr, 9))
+    assert x.tolist() == [9] * 4
+
+
+def test_the_record_of_a_kernel_is_the_same_in_c() -> None:
+    """The structure that the generated C reads has its members where the driver puts them."""
+    from podium_opencl.function import KernelRecord
+
+    names = [name for name, *_ in KernelRecord._fields_]
+    places = ", ".join(f"offsetof(struct podium_opencl_kernel, {name})" for name in names)
+    source = (
+        '#include "podium_opencl.h"\n'
+        f"const size_t places[] = {{{places}, sizeof(struct podium_opencl_kernel)}};\n"
+        "void *used[] = {podium_opencl_take, podium_opencl_give_back, podium_opencl_set, podium_opencl_enqueue};\n"
+    )
+    folder = Path(podium_opencl.__file__).parent
+    try:
+        data = HostCompiler.find("c").compile({"places.c": source}, "places.c", [f"-I{folder}"])
+    except ToolchainError as error:
+        pytest.skip(f"there is no C compiler: {error}")
+    library = SharedLibrary.from_bytes("places", data)
+    found = (ctypes.c_size_t * (len(names) + 1)).from_address(library.address("places"))
+    assert list(found) == [*(getattr(KernelRecord, name).offset for name in names), ctypes.sizeof(KernelRecord)]
