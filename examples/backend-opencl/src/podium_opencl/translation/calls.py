@@ -1,0 +1,420 @@
+"""Calls: of the user's functions, of what is built in, and what looks like a call and makes a value of a type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Union
+
+from podium_opencl.translation.builtins import call_builtin
+from podium_opencl.translation.context import Instance, Parameter
+from podium_opencl.translation.expressions import Expressions
+from podium_opencl.translation.refusal import Refusal
+from podium_opencl.translation.resolution import Argument, Arguments, Templated
+from podium_opencl.translation.symbols import Function, Local, Scope, Struct, function_declarator, name_node, text_of
+from podium_opencl.translation.types import VOID, Type, pointer, promoted, spelled
+from podium_opencl.translation.uniformity import is_uniform
+from podium_opencl.translation.values import Value, convert, identity, loaded, named
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+__all__ = ["Calls"]
+
+Given = Union[Value, "Node"]  # an argument: a value, or what stands in braces
+
+_CASTS = ("static_cast", "reinterpret_cast", "const_cast")
+
+
+@dataclass
+class _Candidate:
+    function: Function
+    bound: Arguments
+    parameters: list[tuple[str, Type]]
+    defaults: list[Node | None]
+    score: int
+
+
+class Calls(Expressions):
+    """The translation of calls."""
+
+    def _call_expression(self, node: Node) -> Value:
+        called = node.child_by_field_name("function")
+        arguments = node.child_by_field_name("arguments")
+        if called is None or arguments is None:
+            raise self.refused(node, "podium-opencl cannot read this call")
+        if any(each.type == "kernel_call_syntax" for each in node.children):
+            raise self.refused(node, "podium-opencl has no dynamic parallelism: launch the second kernel from Python")
+        nodes = [each for each in arguments.named_children if each.type != "comment"]
+        if called.type == "template_function" and text_of(called.child_by_field_name("name")) in _CASTS:
+            described = called.child_by_field_name("arguments")
+            assert described is not None
+            return self.cast(nodes[0], self.resolution.described(described.named_children[0], self.scope))
+        if called.type == "parenthesized_expression" and called.named_children[0].type.endswith("identifier"):
+            called = called.named_children[0]
+        if called.type == "field_expression":
+            return self._method(node, called, nodes)
+        if called.type not in _NAMES:
+            value = loaded(self.value(called))
+            return self._invoked(node, self._given(nodes), value)
+        return self._by_name(node, called, nodes)
+
+    def _by_name(self, node: Node, called: Node, nodes: list[Node]) -> Value:
+        if called.type in ("primitive_type", "sized_type_specifier"):
+            return self._made(node, self.resolution.type_of(called, self.scope), nodes)
+        found = self.resolution.symbol(called, self.scope)
+        if isinstance(found, Local):
+            return self._invoked(node, self._given(nodes), self.value(called))
+        if isinstance(found, (list, Templated)):
+            functions = found if isinstance(found, list) else list(found.functions)
+            explicit = found if isinstance(found, Templated) else None
+            given = self._given(nodes)
+            chosen = self._choose(functions, explicit, given)
+            if chosen is None:
+                name = text_of(called).removeprefix("std::").removeprefix("::")
+                built_in = None if explicit else call_builtin(self, node, name, given)
+                if built_in is not None:
+                    return built_in
+                raise self.refused(node, self._no_match(functions, given))
+            return self._called(node, chosen, given, self._own_object(chosen.function))
+        if found is not None and self.is_type(called):
+            return self._made(node, self.resolution.type_of(called, self.scope), nodes)
+        kind = self.resolution.find_type(called, self.scope) if called.type != "template_function" else None
+        if kind is not None:
+            return self._made(node, kind, nodes)
+        name = text_of(called).removeprefix("std::").removeprefix("::")
+        built_in = call_builtin(self, node, name, self._given(nodes) if name != "printf" else list(nodes))
+        if built_in is None:
+            raise self.refused(node, _unknown_function(text_of(called)))
+        return built_in
+
+    def _own_object(self, function: Function) -> Value | None:
+        """Return the object of a member function that is called by another one, without naming the object."""
+        if function.scope.kind != "struct" or function.is_static:
+            return None
+        if self.this is None:
+            raise Refusal(f"{function.name} needs an object")
+        return Value("(*podium_this)", self.this.type.target, None, True, self.this.type.space or "?")
+
+    def _given(self, nodes: Sequence[Node]) -> list[Given]:
+        return [each if each.type == "initializer_list" else self.value(each) for each in nodes]
+
+    def _made(self, node: Node, kind: Type, nodes: list[Node]) -> Value:
+        """Translate ``T(...)``."""
+        if kind.kind != "struct":
+            if not nodes:
+                return convert(Value("0", promoted(Type("integer", "int", 4, True)), 0), kind)
+            if len(nodes) > 1:
+                raise self.refused(node, f"a {named(kind)} takes one value")
+            return self.cast(nodes[0], kind)
+        given = self._given(nodes)
+        if len(given) == 1 and isinstance(given[0], Value) and identity(given[0].type) == identity(kind):
+            return loaded(given[0])
+        made = self.constructed(node, kind, given)
+        if made is not None:
+            return made
+        if given:
+            raise self.refused(node, f"{named(kind)} has no constructor: write {named(kind)}{{...}}")
+        return Value(f"(({kind.name}){{0}})", kind)
+
+    def constructed(self, node: Node, kind: Type, given: Sequence[Given]) -> Value | None:
+        """Call a constructor of a struct; None if it has none."""
+        scope = kind.origin
+        if not isinstance(scope, Scope):
+            return None
+        found = scope.names.get(scope.name)
+        if not isinstance(found, list):
+            return None
+        chosen = self._choose(found, None, given)
+        if chosen is None:
+            raise self.refused(node, self._no_match(found, given))
+        return self._called(node, chosen, given, None)
+
+    def _method(self, node: Node, called: Node, nodes: list[Node]) -> Value:
+        base_node, field = called.child_by_field_name("argument"), called.child_by_field_name("field")
+        assert base_node is not None and field is not None
+        base = self.value(base_node)
+        if text_of(called.child_by_field_name("operator")) == "->":
+            base = loaded(base)
+            if base.type.kind != "pointer":
+                raise self.refused(node, f"-> of a {named(base.type)}")
+            base = Value(f"(*{base.text})", base.type.target, None, True, base.type.space or "?")
+        scope = base.type.origin
+        word = field.child_by_field_name("name") if field.type == "template_method" else field
+        found = scope.own(text_of(word)) if isinstance(scope, Scope) else None
+        if not isinstance(found, list):
+            raise self.refused(node, f"{named(base.type)} has no member function {text_of(word)!r}")
+        explicit = None
+        if field.type == "template_method":
+            arguments = field.child_by_field_name("arguments")
+            assert arguments is not None
+            explicit = Templated(tuple(found), arguments, self.scope)
+        return self._of_object(node, found, explicit, base, self._given(nodes))
+
+    def _invoked(self, node: Node, given: Sequence[Given], value: Value) -> Value:
+        scope = value.type.origin
+        found = scope.own("operator()") if isinstance(scope, Scope) else None
+        if not isinstance(found, list):
+            raise self.refused(node, f"a {named(value.type)} cannot be called")
+        return self._of_object(node, found, None, value, given)
+
+    def _of_object(
+        self, node: Node, found: list[Function], explicit: Templated | None, base: Value, given: Sequence[Given]
+    ) -> Value:
+        chosen = self._choose(found, explicit, given)
+        if chosen is None:
+            raise self.refused(node, self._no_match(found, given))
+        return self._called(node, chosen, given, None if chosen.function.is_static else base)
+
+    def overloaded(self, node: Node, name: str, values: list[Value]) -> Value:
+        """Call an operator that the user has defined, as a member or not."""
+        scope = values[0].type.origin
+        found = scope.own(name) if isinstance(scope, Scope) else None
+        if isinstance(found, list):
+            chosen = self._choose(found, None, values[1:])
+            if chosen is not None:
+                return self._called(node, chosen, values[1:], values[0])
+        functions: list[Function] = []
+        outer: Scope | None = self.scope
+        while outer is not None:
+            more = outer.own(name)
+            functions += more if isinstance(more, list) and outer.kind != "struct" else []
+            outer = outer.parent
+        chosen = self._choose(functions, None, values)
+        if chosen is None:
+            kinds = " and ".join(named(each.type) for each in values)
+            raise self.refused(node, f"no {name} for {kinds}")
+        return self._called(node, chosen, values, None)
+
+    # ---- which function ----
+
+    def _choose(
+        self, functions: Sequence[Function], explicit: Templated | None, given: Sequence[Given]
+    ) -> _Candidate | None:
+        found: list[_Candidate] = []
+        for function in functions:
+            if function.arguments is None:
+                candidate = self._candidate(function, explicit, given)
+                if candidate is not None:
+                    found.append(candidate)
+        if not found:
+            return None
+        best = max(each.score for each in found)
+        found = [each for each in found if each.score == best]
+        plain = [each for each in found if each.function.template is None]
+        if len(plain or found) > 1:
+            raise Refusal(f"podium-opencl cannot choose among the overloads of {found[0].function.name}: cast the arguments")
+        chosen = (plain or found)[0]
+        for function in functions:
+            if function.arguments is None or chosen.function.template is None:
+                continue
+            nodes = list(function.arguments.named_children)
+            own = self.resolution.bind(chosen.function.template, nodes, function.scope, function.scope)
+            if own.key == chosen.bound.key:
+                return _Candidate(function, Arguments(Scope(function.scope), own.bound), chosen.parameters, [], 0)
+        return chosen
+
+    def _candidate(
+        self, function: Function, explicit: Templated | None, given: Sequence[Given]
+    ) -> _Candidate | None:
+        declarator = function_declarator(function.node)
+        listed = declarator.child_by_field_name("parameters") if declarator is not None else None
+        nodes = parameter_nodes(listed)
+        needed = sum(each.child_by_field_name("default_value") is None for each in nodes)
+        if not needed <= len(given) <= len(nodes):
+            return None
+        written: list[Node | Argument] = list(explicit.arguments.named_children) if explicit is not None else []
+        if written and function.template is None:
+            return None
+        try:
+            deduced = self._deduced(function, nodes, given, written)
+            scope = explicit.scope if explicit is not None else self.scope
+            bound = self.resolution.bind(function.template, written, scope, function.scope, deduced)
+        except Refusal:
+            if len(given) == len(nodes) and explicit is not None:
+                raise
+            return None
+        parameters = [
+            (text_of(name_node(each.child_by_field_name("declarator"))), self.parameter_type(each, bound.scope))
+            for each in nodes
+        ]
+        score = 0
+        for (_, kind), value in zip(parameters, given):
+            fits = _fit(value, kind)
+            if not fits:
+                return None
+            score += fits
+        defaults = [each.child_by_field_name("default_value") for each in nodes]
+        return _Candidate(function, bound, parameters, defaults, score)
+
+    def parameter_type(self, node: Node, scope: Scope) -> Type:
+        """Read the type of a parameter; an array is a pointer there."""
+        with self.at(node):
+            base = self.resolution.specified(node, scope)
+            kind = self.resolution.declared(base, node.child_by_field_name("declarator"), scope)
+        return pointer(kind.target, None) if kind.kind == "array" else kind
+
+    def _deduced(
+        self, function: Function, nodes: Sequence[Node], given: Sequence[Given], written: Sequence[object]
+    ) -> dict[str, Argument]:
+        found: dict[str, Argument] = {}
+        if function.template is None:
+            return found
+        names = {text_of(each) for each in _template_names(function.template)}
+        for node, value in zip(nodes, given):
+            if isinstance(value, Value):
+                specifier = node.child_by_field_name("type")
+                if specifier is not None:
+                    self._unify(specifier, node.child_by_field_name("declarator"), loaded(value).type, names, found)
+        return found
+
+    def _unify(
+        self, specifier: Node, declarator: Node | None, kind: Type, names: set[str], found: dict[str, Argument]
+    ) -> None:
+        while declarator is not None and declarator.type.endswith("declarator"):
+            if "pointer" in declarator.type or "array" in declarator.type:
+                if kind.kind != "pointer":
+                    return
+                kind = kind.target
+            inner = declarator.child_by_field_name("declarator")
+            if inner is None:
+                inner = next((each for each in declarator.named_children if each.type.endswith("declarator")), None)
+            declarator = inner
+        if text_of(specifier) in names:
+            found.setdefault(text_of(specifier), kind.plain())
+        elif specifier.type == "template_type" and kind.kind == "struct" and isinstance(kind.origin, Scope):
+            arguments = specifier.child_by_field_name("arguments")
+            outer = kind.origin.parent
+            values = list(outer.names.values()) if outer is not None else []
+            for each, value in zip(arguments.named_children if arguments is not None else (), values):
+                if text_of(each) in names and isinstance(value, (Type, Local, Struct)):
+                    found.setdefault(text_of(each), value)
+
+    def _no_match(self, functions: Sequence[Function], given: Sequence[Given]) -> str:
+        kinds = ", ".join(named(each.type) if isinstance(each, Value) else "{...}" for each in given)
+        return f"no matching function for call to {functions[0].name}({kinds})"
+
+    # ---- the call ----
+
+    def _called(self, node: Node, chosen: _Candidate, given: Sequence[Given], base: Value | None) -> Value:
+        arguments = list(given)
+        texts: list[Value] = []
+        parameters: list[Parameter] = []
+        for index, (name, kind) in enumerate(chosen.parameters):
+            if index < len(arguments):
+                value = self._passed(node, arguments[index], kind)
+                uniform = not self.is_masked and self._is_uniform(node, index)
+            else:
+                default = chosen.defaults[index]
+                assert default is not None
+                value = convert(loaded(self.whole.evaluate(default, chosen.bound.scope)), kind)
+                uniform = True
+            texts.append(value)
+            parameters.append(Parameter(name, value.type, uniform))
+        this = None
+        if base is not None:
+            text = base.text if base.is_lvalue or base.text.startswith("((") else ""
+            if not text or (not base.is_lvalue and "{" not in text):
+                raise self.refused(node, "podium-opencl calls member functions of variables only: name the object first")
+            this_type = pointer(base.type, base.space)
+            texts.insert(0, Value(f"(&{text})", this_type))
+            this = Parameter("podium_this", this_type)
+        collective = chosen.function.name in self.whole.collective
+        masked = collective and self.is_masked
+        instance = self.whole.instance(chosen.function, chosen.bound, parameters, this, masked)
+        return self._written(node, instance, texts, collective)
+
+    def _written(self, node: Node, instance: Instance, values: list[Value], collective: bool) -> Value:
+        for name, declaration in instance.implicit.items():
+            self.need(name, declaration)
+        if collective:
+            if not self.may_hoist:
+                raise self.refused(
+                    node,
+                    f"{text_of(node.child_by_field_name('function'))} has a barrier or a warp function in it: podium-opencl "
+                    "can call it only in a statement of its own, not behind &&, || or ?:, nor in the head of a for loop",
+                )
+            texts = [self.temporary(each, "argument") for each in values]
+            if instance.masked:
+                texts.append(f"(uchar)({self.condition()})")
+        else:
+            texts = [each.text for each in values]
+        call = f"{instance.name}({', '.join([*texts, *instance.implicit])})"
+        if not collective:
+            return Value(call, instance.result)
+        if instance.result == VOID:
+            self.hoisted.append(f"{call};")
+            return Value("", VOID)
+        name = self.fresh("result")
+        self.hoisted.append(f"{spelled(instance.result, name)} = {call};")
+        return Value(name, instance.result)
+
+    def _passed(self, node: Node, given: Given, kind: Type) -> Value:
+        """Convert an argument to its parameter's type; a reference is passed as an address."""
+        if kind.kind == "reference":
+            if isinstance(given, Value) and given.is_lvalue and identity(given.type) == identity(kind.target):
+                if given.type.kind == "pointer":
+                    raise self.refused(node, "podium-opencl has no references to pointers")
+                return Value(f"(&{given.text})", Type("reference", to=given.type, space=given.space, size=8))
+            kind = kind.target
+        if isinstance(given, Value):
+            value = convert(loaded(given), kind)
+            if value.type.kind == "pointer" and value.type.space in (None, "?"):
+                if given.key >= 0:
+                    self.used.add(given.key)
+                value = replace(value, type=replace(value.type, space="global"))
+            return value
+        return self.converted(given, kind)
+
+    def _is_uniform(self, node: Node, index: int) -> bool:
+        listed = node.child_by_field_name("arguments")
+        nodes = [each for each in listed.named_children if each.type != "comment"] if listed is not None else []
+        return index < len(nodes) and is_uniform(nodes[index], self.varying, self.scope)
+
+
+def parameter_nodes(listed: Node | None) -> list[Node]:
+    """List the parameters of a function; ``(void)`` has none. Raises `Refusal` for packs."""
+    nodes = [each for each in listed.named_children if each.type != "comment"] if listed is not None else []
+    for each in nodes:
+        if each.type not in ("parameter_declaration", "optional_parameter_declaration"):
+            raise Refusal(f"podium-opencl has no parameter packs: {text_of(each)}")
+    return [] if len(nodes) == 1 and text_of(nodes[0]) == "void" else nodes
+
+
+def _template_names(template: Node) -> list[Node]:
+    found: list[Node] = []
+    for each in template.named_children:
+        found += [inner for inner in each.named_children if inner.type == "type_identifier"]
+    return found
+
+
+def _fit(given: Given, kind: Type) -> int:
+    """Say how well an argument fits a parameter: 0 for not at all."""
+    target = kind.target if kind.kind == "reference" else kind
+    if not isinstance(given, Value):
+        return 1 if target.kind == "struct" or given.named_child_count <= 1 else 0
+    source = loaded(given).type if not (kind.kind == "reference" and given.type.kind == "array") else given.type
+    if identity(source) == identity(target):
+        return 8
+    if source.is_number and target.is_number:
+        same = promoted(source).name == promoted(target).name
+        return 4 if same else 3 if source.kind == target.kind else 2
+    if target.kind == "pointer" and (source.kind == "null" or (source.kind == "integer" and given.constant == 0)):
+        return 2
+    return 2 if target.kind == source.kind == "pointer" and target.target.kind == "void" else 0
+
+
+_NAMES = (
+    "identifier",
+    "qualified_identifier",
+    "template_function",
+    "primitive_type",
+    "sized_type_specifier",
+    "type_identifier",
+)
+
+
+def _unknown_function(name: str) -> str:
+    from podium_opencl.translation.refused_names import refusal_of
+
+    return refusal_of(name) or f"use of undeclared identifier {name!r}"
