@@ -42,7 +42,9 @@ def call_atomic(body: Context, node: Node, name: str, values: Sequence[Value]) -
     target = values[0].type
     if target.kind != "pointer" or not target.target.is_number or target.space not in ("global", "local"):
         where = "" if target.kind != "pointer" else f" in {target.space} memory"
-        raise body.refused(node, f"{name} takes a pointer to a number in global or shared memory, not a {named(target)}{where}")
+        raise body.refused(
+            node, f"{name} takes a pointer to a number in global or shared memory, not a {named(target)}{where}"
+        )
     kind = target.target.plain()
     if kind.size not in (4, 8):
         raise body.refused(node, f"OpenCL has no atomics on a {named(kind)}: use one of 32 bits")
@@ -60,7 +62,9 @@ def call_atomic(body: Context, node: Node, name: str, values: Sequence[Value]) -
 def _need(body: Context, node: Node, name: str, extensions: Sequence[str]) -> None:
     missing = [each for each in extensions if each not in body.whole.extensions]
     if missing:
-        raise body.refused(node, f"this OpenCL device has no atomics on 64 bits ({missing[0]}), which {name} needs here")
+        raise body.refused(
+            node, f"this OpenCL device has no atomics on 64 bits ({missing[0]}), which {name} needs here"
+        )
 
 
 def _text(helper: str, operation: str, kind: Type, space: str) -> str:
@@ -68,9 +72,7 @@ def _text(helper: str, operation: str, kind: Type, space: str) -> str:
     word, expression = _OPERATIONS[operation]
     whole = {4: "uint", 8: "ulong"}[kind.size]
     if operation == "CAS":
-        return helper_text(
-            "compare", helper=helper, space=space, type=kind.name, whole=whole, prefix=prefix
-        )
+        return helper_text("compare", helper=helper, space=space, type=kind.name, whole=whole, prefix=prefix)
     direct = word and (kind.kind == "integer" or (operation == "Exch" and kind.name == "float"))
     form = "direct" if direct else "loop"
     return helper_text(

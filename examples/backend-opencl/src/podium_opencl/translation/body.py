@@ -112,7 +112,7 @@ def _pass(
         listed.append("uchar podium_active")
     listed += body.implicit.values()
     head = spelled(instance.result, f"{instance.name}({', '.join(listed) or 'void'})")
-    return f"static {head}{body.line(node)}{text}\n"
+    return f"PODIUM_INLINE {head}{body.line(node)}{text}\n"
 
 
 def _pointer(kind: Type, space: str = "private") -> str:

@@ -12,7 +12,20 @@ from podium_opencl.translation.collectives import call_collective
 from podium_opencl.translation.context import Context
 from podium_opencl.translation.prelude import helper_text
 from podium_opencl.translation.symbols import text_of
-from podium_opencl.translation.types import BOOL, DOUBLE, FLOAT, INT, LONG, SCALARS, UINT, ULONG, VOID, Type, common, promoted
+from podium_opencl.translation.types import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    SCALARS,
+    UINT,
+    ULONG,
+    VOID,
+    Type,
+    common,
+    promoted,
+)
 from podium_opencl.translation.values import Value, convert, loaded, named, widened
 
 if TYPE_CHECKING:
@@ -112,9 +125,7 @@ def _floating(values: Sequence[Value]) -> Value:
     return value if value.type.kind == "real" else convert(value, DOUBLE)
 
 
-def _applied(
-    body: Context, node: Node, name: str, word: str, values: list[Value], kind: Type | None
-) -> Value:
+def _applied(body: Context, node: Node, name: str, word: str, values: list[Value], kind: Type | None) -> Value:
     _expect(body, node, name, values, _ARITIES.get(word, 1))
     if kind is None:
         kinds = [widened(each).type for each in values]
@@ -296,9 +307,11 @@ def _directives(text: str) -> str:
     """Write the directives of printf as OpenCL C has them, where long has 64 bits and no other length is longer."""
     return re.sub(
         r"%(%|[-+ #0-9.*]*)(ll|l|z|j|t|hh|h)?([diouxXcsfFeEgGaAp])?",
-        lambda match: "%%"
-        if match[1] == "%"
-        else f"%{match[1] or ''}{'l' if match[2] in ('ll', 'l', 'z', 'j', 't') and match[3] in tuple('diouxX') else ''}"
-        + (f"{'lx' if match[3] == 'p' else match[3] or ''}"),
+        lambda match: (
+            "%%"
+            if match[1] == "%"
+            else f"%{match[1] or ''}{'l' if match[2] in ('ll', 'l', 'z', 'j', 't') and match[3] in tuple('diouxX') else ''}"
+            + (f"{'lx' if match[3] == 'p' else match[3] or ''}")
+        ),
         text,
     )

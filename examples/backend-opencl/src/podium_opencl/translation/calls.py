@@ -203,7 +203,9 @@ class Calls(Expressions):
         found = [each for each in found if each.score == best]
         plain = [each for each in found if each.function.template is None]
         if len(plain or found) > 1:
-            raise Refusal(f"podium-opencl cannot choose among the overloads of {found[0].function.name}: cast the arguments")
+            raise Refusal(
+                f"podium-opencl cannot choose among the overloads of {found[0].function.name}: cast the arguments"
+            )
         chosen = (plain or found)[0]
         for function in functions:
             if function.arguments is None or chosen.function.template is None:
@@ -214,9 +216,7 @@ class Calls(Expressions):
                 return _Candidate(function, Arguments(Scope(function.scope), own.bound), chosen.parameters, [], 0)
         return chosen
 
-    def _candidate(
-        self, function: Function, explicit: Templated | None, given: Sequence[Given]
-    ) -> _Candidate | None:
+    def _candidate(self, function: Function, explicit: Templated | None, given: Sequence[Given]) -> _Candidate | None:
         declarator = function_declarator(function.node)
         listed = declarator.child_by_field_name("parameters") if declarator is not None else None
         nodes = parameter_nodes(listed)
@@ -315,7 +315,9 @@ class Calls(Expressions):
         if base is not None:
             text = base.text if base.is_lvalue or base.text.startswith("((") else ""
             if not text or (not base.is_lvalue and "{" not in text):
-                raise self.refused(node, "podium-opencl calls member functions of variables only: name the object first")
+                raise self.refused(
+                    node, "podium-opencl calls member functions of variables only: name the object first"
+                )
             this_type = pointer(base.type, base.space)
             texts.insert(0, Value(f"(&{text})", this_type))
             this = Parameter("podium_this", this_type)

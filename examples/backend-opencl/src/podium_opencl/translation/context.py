@@ -62,7 +62,12 @@ class Whole(Protocol):
         """Put a function of podium's own into the output, once; return its name."""
 
     def instance(
-        self, function: Function, bound: Arguments, parameters: Sequence[Parameter], this: Parameter | None, masked: bool
+        self,
+        function: Function,
+        bound: Arguments,
+        parameters: Sequence[Parameter],
+        this: Parameter | None,
+        masked: bool,
     ) -> Instance:
         """Translate a function for given types and spaces of its parameters, once."""
 

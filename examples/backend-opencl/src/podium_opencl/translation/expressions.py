@@ -98,7 +98,9 @@ class Expressions(Context):
             if scope.kind == "struct" and scope.owner is not None and self.this is not None:
                 kind = dict(scope.owner.members).get(name)
                 if kind is not None and identity(scope.owner) == identity(self.this.type.target):
-                    return self._member_of(Value("(*podium_this)", scope.owner, space=self.this.type.space or "?"), name)
+                    return self._member_of(
+                        Value("(*podium_this)", scope.owner, space=self.this.type.space or "?"), name
+                    )
             scope = scope.parent
         if name in _INDICES:
             kind = self.resolution.vector("dim3")
@@ -146,9 +148,7 @@ class Expressions(Context):
         place = f"podium_variables + {self.whole.offset(found, kind)}"
         self.need("podium_variables", "__global uchar *podium_variables")
         address = pointer(stored(kind), "global")
-        return Value(
-            f"(*({spelled(address)})({place}))", kind, None, True, "global", in_memory=kind.kind == "pointer"
-        )
+        return Value(f"(*({spelled(address)})({place}))", kind, None, True, "global", in_memory=kind.kind == "pointer")
 
     def variable_type(self, found: Variable) -> Type:
         """Return the type of a variable outside of functions; an array without a size has that of its values."""
@@ -259,7 +259,9 @@ class Expressions(Context):
 
     def _binary_expression(self, node: Node) -> Value:
         operator = text_of(_field(node, "operator"))
-        operator = {"and": "&&", "or": "||", "bitand": "&", "bitor": "|", "xor": "^", "not_eq": "!="}.get(operator, operator)
+        operator = {"and": "&&", "or": "||", "bitand": "&", "bitor": "|", "xor": "^", "not_eq": "!="}.get(
+            operator, operator
+        )
         left = self.rvalue(_field(node, "left"))
         if operator in ("&&", "||"):
             left = truth(left)
@@ -347,9 +349,7 @@ class Expressions(Context):
         """Assign to a pointer: as an address in memory, else so that its variable learns the space."""
         if left.in_memory:
             if value.type.space not in ("global", "?"):
-                raise Refusal(
-                    "a pointer that lies in memory can only point to global memory: keep the index instead"
-                )
+                raise Refusal("a pointer that lies in memory can only point to global memory: keep the index instead")
             return replace(left, text=f"({left.text} = (ulong)({value.text}))")
         self.learn(left.key, value.type.space)
         return replace(left, text=f"({left.text} = {value.text})")
@@ -425,7 +425,11 @@ class Expressions(Context):
     def _field_expression(self, node: Node) -> Value:
         field = text_of(_field(node, "field"))
         argument = _field(node, "argument")
-        if argument.type == "identifier" and text_of(argument) in _INDICES and self.scope.find(text_of(argument)) is None:
+        if (
+            argument.type == "identifier"
+            and text_of(argument) in _INDICES
+            and self.scope.find(text_of(argument)) is None
+        ):
             if field not in ("x", "y", "z"):
                 raise self.refused(node, f"no member named {field!r} in {text_of(argument)}")
             return Value(f"((uint){_INDICES[text_of(argument)]}({'xyz'.index(field)}))", UINT)

@@ -245,7 +245,8 @@ class Masked(Statements):
         text = self.meeting(node)
         opening = "uchar podium_live = 1; " if self.leaves_early else ""
         closing = ""
-        if self.result != VOID:
+        # Without the flags, every way through the function ends with a return of its own.
+        if self.result != VOID and (self.leaves_early or self.mask):
             opening += f"{self.declared_result()}; "
             closing = " return podium_result;"
         return f"{{ {opening}{text}{closing} }}"

@@ -9,39 +9,42 @@ __all__ = ["EXTENSIONS", "PRELUDE", "helper_text"]
 EXTENSIONS = ("cl_khr_fp64", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics")
 
 # Every name of the user's ends with an underscore in the output, so none can be one of these.
+# PoCL (3.0, 3.1) keeps the index of a thread in a variable of the whole process, which functions that it does not put
+# into their callers read while other blocks are run: so all functions are put there.
 PRELUDE = """\
+#define PODIUM_INLINE static inline __attribute__((always_inline))
 typedef struct { ushort bits; } podium_half;
 typedef struct { ushort bits; } podium_bfloat;
-static float podium_half_widen(podium_half x) { return vload_half(0, (const half *)&x.bits); }
-static podium_half podium_half_narrow(float x) { podium_half r; vstore_half_rte(x, 0, (half *)&r.bits); return r; }
-static ushort podium_half_bits(podium_half x) { return x.bits; }
-static float podium_bfloat_widen(podium_bfloat x) { return as_float((uint)x.bits << 16); }
-static podium_bfloat podium_bfloat_narrow(float x)
+PODIUM_INLINE float podium_half_widen(podium_half x) { return vload_half(0, (const half *)&x.bits); }
+PODIUM_INLINE podium_half podium_half_narrow(float x) { podium_half r; vstore_half_rte(x, 0, (half *)&r.bits); return r; }
+PODIUM_INLINE ushort podium_half_bits(podium_half x) { return x.bits; }
+PODIUM_INLINE float podium_bfloat_widen(podium_bfloat x) { return as_float((uint)x.bits << 16); }
+PODIUM_INLINE podium_bfloat podium_bfloat_narrow(float x)
 {
     uint bits = as_uint(x);
     podium_bfloat r;
     r.bits = (ushort)(isnan(x) ? (bits >> 16 | 0x40u) : ((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16));
     return r;
 }
-static ushort podium_bfloat_bits(podium_bfloat x) { return x.bits; }
+PODIUM_INLINE ushort podium_bfloat_bits(podium_bfloat x) { return x.bits; }
 """
 
 _HELPERS = {
     "fence": """\
-static void podium_fence(void) { mem_fence(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE); }
+PODIUM_INLINE void podium_fence(void) { mem_fence(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE); }
 """,
     "exact": """\
-static float podium_exact_$word(float a, float b)
+PODIUM_INLINE float podium_exact_$word(float a, float b)
 {
 #pragma OPENCL FP_CONTRACT OFF
     return a $operator b;
 }
 """,
     "ffs": """\
-static int podium_ffs_$type($type x) { return x ? $bits - (int)clz(x & (0 - x)) : 0; }
+PODIUM_INLINE int podium_ffs_$type($type x) { return x ? $bits - (int)clz(x & (0 - x)) : 0; }
 """,
     "brev": """\
-static $type podium_brev_$type($type x)
+PODIUM_INLINE $type podium_brev_$type($type x)
 {
     $type r = 0;
     for (int i = 0; i < $bits; i++)
@@ -50,16 +53,16 @@ static $type podium_brev_$type($type x)
 }
 """,
     "direct": """\
-static $type $helper(volatile __$space $type *p, $type value) { return $prefix$word(p, value); }
+PODIUM_INLINE $type $helper(volatile __$space $type *p, $type value) { return $prefix$word(p, value); }
 """,
     "compare": """\
-static $type $helper(volatile __$space $type *p, $type expected, $type value)
+PODIUM_INLINE $type $helper(volatile __$space $type *p, $type expected, $type value)
 {
     return as_$type(${prefix}cmpxchg((volatile __$space $whole *)p, as_$whole(expected), as_$whole(value)));
 }
 """,
     "loop": """\
-static $type $helper(volatile __$space $type *p, $type value)
+PODIUM_INLINE $type $helper(volatile __$space $type *p, $type value)
 {
     $whole seen = *(volatile __$space $whole *)p, before;
     do {
@@ -73,12 +76,12 @@ static $type $helper(volatile __$space $type *p, $type value)
 """,
     # The values of all threads lie in local memory between two barriers; lanes follow one another in x, then y, then z.
     "thread": """\
-static uint podium_thread(void)
+PODIUM_INLINE uint podium_thread(void)
 {
     return (uint)((get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0));
 }
-static uint podium_threads(void) { return (uint)(get_local_size(0) * get_local_size(1) * get_local_size(2)); }
-static ulong podium_exchanged(ulong own, uint from, __local ulong *podium_exchange)
+PODIUM_INLINE uint podium_threads(void) { return (uint)(get_local_size(0) * get_local_size(1) * get_local_size(2)); }
+PODIUM_INLINE ulong podium_exchanged(ulong own, uint from, __local ulong *podium_exchange)
 {
     podium_exchange[podium_thread()] = own;
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
@@ -86,7 +89,7 @@ static ulong podium_exchanged(ulong own, uint from, __local ulong *podium_exchan
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     return found;
 }
-static uint podium_ballot(uchar holds, __local ulong *podium_exchange)
+PODIUM_INLINE uint podium_ballot(uchar holds, __local ulong *podium_exchange)
 {
     const uint thread = podium_thread(), first = thread & ~31u;
     podium_exchange[thread] = holds;
@@ -97,7 +100,7 @@ static uint podium_ballot(uchar holds, __local ulong *podium_exchange)
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     return found;
 }
-static uchar podium_any(uchar holds, __local ulong *podium_exchange)
+PODIUM_INLINE uchar podium_any(uchar holds, __local ulong *podium_exchange)
 {
     if (podium_thread() == 0)
         podium_exchange[0] = 0;
@@ -109,7 +112,7 @@ static uchar podium_any(uchar holds, __local ulong *podium_exchange)
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     return found;
 }
-static int podium_count(uchar holds, __local ulong *podium_exchange)
+PODIUM_INLINE int podium_count(uchar holds, __local ulong *podium_exchange)
 {
     podium_exchange[podium_thread()] = holds;
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
@@ -119,7 +122,7 @@ static int podium_count(uchar holds, __local ulong *podium_exchange)
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     return found;
 }
-static uint podium_source(int way, int operand, int width)
+PODIUM_INLINE uint podium_source(int way, int operand, int width)
 {
     const int thread = (int)podium_thread(), lane = thread & 31;
     width = width < 1 || width > 32 ? 32 : width;
@@ -139,7 +142,7 @@ static uint podium_source(int way, int operand, int width)
 }
 """,
     "match": """\
-static uint podium_match(ulong own, uchar active, __local ulong *podium_exchange)
+PODIUM_INLINE uint podium_match(ulong own, uchar active, __local ulong *podium_exchange)
 {
     uint found = 0;
     const uint first = podium_thread() & ~31u;

@@ -89,9 +89,7 @@ class _Preprocessor:
         if open_conditions:
             raise Refusal("an unterminated conditional directive", open_conditions[-1][2])
 
-    def _condition(
-        self, name: str, rest: list[Token], stack: list[tuple[bool, bool, Place]], place: Place
-    ) -> None:
+    def _condition(self, name: str, rest: list[Token], stack: list[tuple[bool, bool, Place]], place: Place) -> None:
         outer = all(active for active, _, _ in stack[: None if name.startswith("if") else -1])
         if name.startswith("if"):
             if name != "if" and not rest:

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Arguments", "Resolution", "Templated"]
 
-_ALIASES = {f"{sign}int{bits}_t": f"{word}{name}" for bits, name in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))
-            for sign, word in (("", ""), ("u", "unsigned "))}
+_ALIASES = {
+    f"{sign}int{bits}_t": f"{word}{name}"
+    for bits, name in ((8, "char"), (16, "short"), (32, "int"), (64, "long"))
+    for sign, word in (("", ""), ("u", "unsigned "))
+}
 _ALIASES |= {"size_t": "unsigned long", "uintptr_t": "unsigned long", "ptrdiff_t": "long", "intptr_t": "long"}
 _ALIASES |= {"ssize_t": "long", "uint": "unsigned int", "ushort": "unsigned short", "ulong": "unsigned long"}
 _ALIASES |= {"half": "__half", "nv_bfloat16": "__nv_bfloat16", "__half_raw": "__half", "nullptr_t": "unsigned long"}
@@ -283,7 +286,9 @@ class Resolution:
             raise Refusal(f"podium-opencl has no inheritance, which {struct.name} uses: make the base a member")
         inside = Scope(bound.scope, struct.name, "struct")
         body = node.child_by_field_name("body")
-        kind = Type("struct", f"{struct.name}_{len(self.structs)}", is_union=node.type == "union_specifier", origin=inside)
+        kind = Type(
+            "struct", f"{struct.name}_{len(self.structs)}", is_union=node.type == "union_specifier", origin=inside
+        )
         self.structs[key] = kind
         inside.owner = kind
         if body is not None:

@@ -184,7 +184,9 @@ class Statements(Calls):
         condition = node.child_by_field_name("condition")
         start = ""
         if initial is not None:
-            start = " ".join(self.declaration(initial)) if initial.type == "declaration" else f"{self.value(initial).text};"
+            start = (
+                " ".join(self.declaration(initial)) if initial.type == "declaration" else f"{self.value(initial).text};"
+            )
         test = truth(self.rvalue(condition)).text if condition is not None else ""
         return start, test, self.value(update).text if update is not None else ""
 

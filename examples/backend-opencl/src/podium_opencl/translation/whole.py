@@ -13,7 +13,15 @@ from podium_opencl.translation.prelude import EXTENSIONS, PRELUDE
 from podium_opencl.translation.preprocessor import Preprocessed
 from podium_opencl.translation.refusal import Place, Refusal
 from podium_opencl.translation.resolution import Argument, Arguments, Resolution, Templated
-from podium_opencl.translation.symbols import Function, Scope, Variable, collect, function_declarator, name_node, text_of
+from podium_opencl.translation.symbols import (
+    Function,
+    Scope,
+    Variable,
+    collect,
+    function_declarator,
+    name_node,
+    text_of,
+)
 from podium_opencl.translation.types import Type, alignment_of, size_of, spelled, stored
 from podium_opencl.translation.values import Value, convert, identity, loaded
 
@@ -68,7 +76,12 @@ class TranslationUnit:
     # ---- functions ----
 
     def instance(
-        self, function: Function, bound: Arguments, parameters: Sequence[Parameter], this: Parameter | None, masked: bool
+        self,
+        function: Function,
+        bound: Arguments,
+        parameters: Sequence[Parameter],
+        this: Parameter | None,
+        masked: bool,
     ) -> Instance:
         """Translate a function for given types and spaces of its parameters, once."""
         kinds = [*parameters, this] if this is not None else parameters
