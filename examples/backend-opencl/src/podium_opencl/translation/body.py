@@ -10,14 +10,14 @@ from podium_opencl.translation.context import Instance, Parameter, Whole
 from podium_opencl.translation.masked import Masked
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.symbols import Function, Local, Scope, text_of
-from podium_opencl.translation.types import ULONG, VOID, Type, spelled, stored
+from podium_opencl.translation.types import VOID, Type, spelled
 from podium_opencl.translation.uniformity import varying_variables
 from podium_opencl.translation.values import Value
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Body", "translate_function"]
+__all__ = ["MOST_EXCHANGING", "Body", "translate_function"]
 
 _MOST_PASSES = 8
 # The most threads of a block that exchanges values between its threads.
@@ -179,6 +179,3 @@ def _kernel(body: Body, instance: Instance, listed: list[str], text: str) -> str
         opening += f"{storage}; {declaration} = &{name}_storage; "
     listed = listed + [body.implicit[name] for name in ("podium_variables", "podium_shared") if name in body.implicit]
     return f"__kernel void {instance.name}({', '.join(listed)})\n{{ {opening}{text} }}\n"
-
-
-__all__ += ["MOST_EXCHANGING", "ULONG", "stored"]

@@ -166,8 +166,7 @@ def _minimum(body: Context, node: Node, name: str, values: list[Value]) -> Value
         texts = [convert(each, kind).text for each in values]
         if values[0].constant is not None and values[1].constant is not None and kind.kind == "integer":
             pair = [convert(each, kind) for each in values]
-            chosen = (min if word == "min" else max)(pair, key=lambda each: each.constant or 0)
-            return chosen
+            return (min if word == "min" else max)(pair, key=lambda each: each.constant or 0)
         return Value(f"{'f' if kind.kind == 'real' else ''}{word}({', '.join(texts)})", kind)
     if name in ("abs", "labs", "llabs"):
         _expect(body, node, name, values, 1)
@@ -305,13 +304,13 @@ def _printf(body: Context, node: Node) -> Value:
 
 def _directives(text: str) -> str:
     """Write the directives of printf as OpenCL C has them, where long has 64 bits and no other length is longer."""
-    return re.sub(
-        r"%(%|[-+ #0-9.*]*)(ll|l|z|j|t|hh|h)?([diouxXcsfFeEgGaAp])?",
-        lambda match: (
-            "%%"
-            if match[1] == "%"
-            else f"%{match[1] or ''}{'l' if match[2] in ('ll', 'l', 'z', 'j', 't') and match[3] in tuple('diouxX') else ''}"
-            + (f"{'lx' if match[3] == 'p' else match[3] or ''}")
-        ),
-        text,
-    )
+    return re.sub(r"%(%|[-+ #0-9.*]*)(ll|l|z|j|t|hh|h)?([diouxXcsfFeEgGaAp])?", _directive, text)
+
+
+def _directive(match: re.Match[str]) -> str:
+    flags, length, kind = match[1] or "", match[2] or "", match[3] or ""
+    if flags == "%":
+        return "%%"
+    if kind == "p":
+        return f"%{flags}lx"
+    return f"%{flags}{'l' if length in ('ll', 'l', 'z', 'j', 't') and kind in 'diouxX' else ''}{kind}"

@@ -333,8 +333,9 @@ class Calls(Expressions):
             if not self.may_hoist:
                 raise self.refused(
                     node,
-                    f"{text_of(node.child_by_field_name('function'))} has a barrier or a warp function in it: podium-opencl "
-                    "can call it only in a statement of its own, not behind &&, || or ?:, nor in the head of a for loop",
+                    f"{text_of(node.child_by_field_name('function'))} has a barrier or a warp function in it: "
+                    "podium-opencl can call it only in a statement of its own, not behind &&, || or ?:, nor in the "
+                    "head of a for loop",
                 )
             texts = [self.temporary(each, "argument") for each in values]
             if instance.masked:
@@ -362,8 +363,6 @@ class Calls(Expressions):
         if isinstance(given, Value):
             value = convert(loaded(given), kind)
             if value.type.kind == "pointer" and value.type.space in (None, "?"):
-                if given.key >= 0:
-                    self.used.add(given.key)
                 value = replace(value, type=replace(value.type, space="global"))
             return value
         return self.converted(given, kind)

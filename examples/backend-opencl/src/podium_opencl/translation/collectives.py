@@ -81,8 +81,8 @@ def call_collective(body: Context, node: Node, name: str, values: Sequence[Value
     if not body.may_hoist:
         raise body.refused(
             node,
-            f"podium-opencl can do {name} only in a statement of its own, not behind &&, || or ?:, nor in the head of a "
-            "for loop: put its result into a variable first",
+            f"podium-opencl can do {name} only in a statement of its own, not behind &&, || or ?:, nor in the head of "
+            "a for loop: put its result into a variable first",
         )
     if name == "__syncthreads":
         body.hoisted.append("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from podium_opencl.translation.refusal import Place, Refusal
 from podium_opencl.translation.resolution import Arguments, Resolution
@@ -21,7 +21,7 @@ __all__ = ["Context", "Instance", "Parameter", "Whole"]
 
 @dataclass
 class Parameter:
-    """A parameter of a function that is being translated: its name and its type, with the space of what it points to."""
+    """A parameter of a function that is being translated; a pointer's type has the space that it points to."""
 
     name: str
     type: Type
@@ -88,7 +88,7 @@ class Context:
         self.whole, self.scope = whole, scope
         self.resolution = whole.resolution
         self.learned: dict[int, str] = {} if learned is None else learned
-        self.used: set[int] = set()  # the pointers whose space was needed before it was known
+        self.unknown_spaces: dict[int, str] = {}  # the pointers that were declared before their space was known
         self.implicit: dict[str, str] = {}
         self.hoisted: list[str] = []  # what has to be done before the statement at hand
         self.may_hoist = False
@@ -142,9 +142,9 @@ class Context:
         """Make a refusal with the place of a node."""
         return Refusal(reason, self.whole.place(node))
 
-    def unknown(self, node: Node) -> NoReturn:
-        """Refuse an identifier that stands for nothing."""
-        raise self.refused(node, f"use of undeclared identifier {text_of(node)!r}")
+    def unknown(self, node: Node) -> Refusal:
+        """Make a refusal of an identifier that stands for nothing."""
+        return self.refused(node, f"use of undeclared identifier {text_of(node)!r}")
 
     def temporary(self, value: Value, word: str = "value") -> str:
         """Put a value into a variable ahead of the statement, for the threads that take part."""

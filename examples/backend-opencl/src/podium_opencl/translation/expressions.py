@@ -30,7 +30,6 @@ from podium_opencl.translation.types import (
     SCALARS,
     UINT,
     ULONG,
-    VOID,
     Type,
     common,
     pointer,
@@ -81,7 +80,7 @@ class Expressions(Context):
     def _qualified_identifier(self, node: Node) -> Value:
         found = self.resolution.symbol(node, self.scope)
         if found is None:
-            self.unknown(node)
+            raise self.unknown(node)
         return self._of_symbol(node, found)
 
     def _this(self, node: Node) -> Value:
@@ -108,7 +107,7 @@ class Expressions(Context):
             return Value(f"(({kind.name}){{{parts}}})", kind)
         if name == "warpSize":
             return Value(str(self.whole.warp_size), INT, self.whole.warp_size)
-        self.unknown(node)
+        raise self.unknown(node)
 
     def _of_symbol(self, node: Node, found: Symbol | Templated) -> Value:
         if isinstance(found, Local):
@@ -168,7 +167,7 @@ class Expressions(Context):
     def _number_literal(self, node: Node) -> Value:
         text = text_of(node).replace("'", "")
         lower = text.lower()
-        if not lower.startswith("0x") and any(each in lower for each in ".e") or "p" in lower:
+        if "p" in lower or ("0x" not in lower and any(each in lower for each in ".e")):
             digits = lower.rstrip("fl")
             single = lower.endswith("f")
             if not single and "cl_khr_fp64" not in self.whole.extensions:
@@ -363,8 +362,8 @@ class Expressions(Context):
             self.learned[key] = str(space)
         elif known != space:
             raise Refusal(
-                f"a pointer points to {known} memory in one place and to {space} memory in another: podium-opencl gives "
-                "each pointer one address space; use two variables"
+                f"a pointer points to {known} memory in one place and to {space} memory in another: podium-opencl "
+                "gives each pointer one address space; use two variables"
             )
 
     def _update_expression(self, node: Node) -> Value:
@@ -417,9 +416,8 @@ class Expressions(Context):
             return Value(f"(*{value.text})", kind, None, True, value.type.space or "?", kind.kind == "pointer")
         if not value.is_lvalue:
             raise self.refused(node, f"{text_of(argument)} has no address")
-        if value.type.kind == "pointer":
-            if not value.in_memory:
-                raise self.refused(node, f"podium-opencl cannot take the address of the pointer {text_of(argument)}")
+        if value.type.kind == "pointer" and not value.in_memory:
+            raise self.refused(node, f"podium-opencl cannot take the address of the pointer {text_of(argument)}")
         return Value(f"(&{value.text})", pointer(value.type, value.space))
 
     def _field_expression(self, node: Node) -> Value:
@@ -515,6 +513,3 @@ _REFUSED = {
 
 def _refusal(node: Node) -> str:
     return _REFUSED.get(node.type, f"podium-opencl does not know the expression {text_of(node)!r} ({node.type})")
-
-
-__all__ += ["VOID"]

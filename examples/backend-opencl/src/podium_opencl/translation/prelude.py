@@ -16,7 +16,12 @@ PRELUDE = """\
 typedef struct { ushort bits; } podium_half;
 typedef struct { ushort bits; } podium_bfloat;
 PODIUM_INLINE float podium_half_widen(podium_half x) { return vload_half(0, (const half *)&x.bits); }
-PODIUM_INLINE podium_half podium_half_narrow(float x) { podium_half r; vstore_half_rte(x, 0, (half *)&r.bits); return r; }
+PODIUM_INLINE podium_half podium_half_narrow(float x)
+{
+    podium_half r;
+    vstore_half_rte(x, 0, (half *)&r.bits);
+    return r;
+}
 PODIUM_INLINE ushort podium_half_bits(podium_half x) { return x.bits; }
 PODIUM_INLINE float podium_bfloat_widen(podium_bfloat x) { return as_float((uint)x.bits << 16); }
 PODIUM_INLINE podium_bfloat podium_bfloat_narrow(float x)

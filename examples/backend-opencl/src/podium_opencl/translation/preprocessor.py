@@ -156,7 +156,7 @@ class _Preprocessor:
         end = texts.index(")")
         names = [text for text in texts[1:end] if text != ","]
         variadic = names[-1:] == ["..."]
-        parameters = tuple(names[:-1] + ["__VA_ARGS__"] if variadic else names)
+        parameters = (*names[:-1], "__VA_ARGS__") if variadic else tuple(names)
         self.macros[name] = _Macro(tuple(body[end + 1 :]), parameters, variadic)
 
     def _include(self, rest: list[Token], place: Place, folder: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Place", "Refusal", "Unsettled"]
+__all__ = ["Place", "Refusal"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,3 @@ class Refusal(Exception):
     def __init__(self, reason: str, place: Place | None = None) -> None:
         super().__init__(reason)
         self.reason, self.place = reason, place
-
-
-class Unsettled(Exception):
-    """A pointer's address space was learned after it was needed: the function has to be translated once more."""

@@ -21,13 +21,13 @@ from podium_opencl.translation.symbols import (
     text_of,
     variable_declarators,
 )
-from podium_opencl.translation.types import SCALARS, Type, pointer, size_of, spelled, stored
+from podium_opencl.translation.types import SCALARS, Type, pointer, spelled, stored
 from podium_opencl.translation.values import Value, convert, identity, literal
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Arguments", "Resolution", "Templated"]
+__all__ = ["Argument", "Arguments", "Resolution", "Templated"]
 
 _ALIASES = {
     f"{sign}int{bits}_t": f"{word}{name}"
@@ -441,6 +441,3 @@ def _no_type(text: str) -> str:
     if text.startswith(("cooperative_groups", "cg::")):
         return f"podium-opencl has no cooperative groups ({text}): use __syncthreads and the warp functions"
     return f"unknown type name {text!r}"
-
-
-__all__ += ["key_of", "size_of"]

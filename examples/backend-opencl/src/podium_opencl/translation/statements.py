@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 from podium_opencl.translation.calls import Calls
 from podium_opencl.translation.collectives import called_name
-from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.symbols import (
     Local,
     Scope,
-    collect,
+    enter,
     function_declarator_below,
     name_node,
     text_of,
     variable_declarators,
 )
 from podium_opencl.translation.types import VOID, Type, spelled, stored
-from podium_opencl.translation.uniformity import LOOPS
 from podium_opencl.translation.values import Value, convert, identity, loaded, named, truth
 
 if TYPE_CHECKING:
@@ -52,7 +50,6 @@ class Statements(Calls):
     loops: tuple[Loop, ...] = ()
     label = ""  # where a thread goes that leaves a loop or the function, while others go on
     leaves_early: frozenset[int] = frozenset()  # the returns after which other threads meet
-    unknown_spaces: dict[int, str] = {}
 
     def is_collective(self, node: Node) -> bool:
         """Tell whether threads meet in a statement or an expression."""
@@ -114,7 +111,7 @@ class Statements(Calls):
         return ""
 
     def _plain_alias_declaration(self, node: Node) -> str:
-        collect_one(node, self.scope)
+        enter(node, self.scope, None)
         return ""
 
     _plain_type_definition = _plain_alias_declaration
@@ -262,7 +259,7 @@ class Statements(Calls):
         """Translate a declaration, into one for each variable."""
         inner = node.child_by_field_name("type")
         if inner is not None and inner.child_by_field_name("body") is not None:
-            collect_one(inner, self.scope)
+            enter(inner, self.scope, None)
         words = {text_of(each) for each in node.children} | {text_of(each) for each in node.named_children}
         if "__shared__" in words:
             self._shared(node, "extern" in words)
@@ -360,9 +357,9 @@ class Statements(Calls):
             return self._made(node, kind, nodes)
         if kind.kind == "array":
             return Value(self.initialised(initial, kind), kind)
-        if initial.type == "initializer_list" and kind.kind == "struct":
-            if not self.is_masked and self.constructed_name(kind) is None:
-                return Value(self.initialised(initial, kind), kind)
+        is_listed = initial.type == "initializer_list" and kind.kind == "struct"
+        if is_listed and not self.is_masked and self.constructed_name(kind) is None:
+            return Value(self.initialised(initial, kind), kind)
         return self.converted(initial, kind)
 
     def constructed_name(self, kind: Type) -> str | None:
@@ -439,19 +436,9 @@ class Statements(Calls):
         return f"{{{', '.join(parts)}}}"
 
 
-def collect_one(node: Node, scope: Scope) -> None:
-    """Enter one declaration into the scope of a block."""
-    from podium_opencl.translation.symbols import enter
-
-    enter(node, scope, None)
-
-
 def _copied(kind: Type, to: str, source: str) -> str:
     if kind.kind != "array":
         return f"{to} = {source};"
     index = "podium_" + "i" * (to.count("[") + 1)
     inner = _copied(kind.target, f"{to}[{index}]", f"{source}[{index}]")
     return f"for (int {index} = 0; {index} < {kind.count}; {index}++) {inner}"
-
-
-__all__ += ["LOOPS", "Refusal"]

@@ -22,8 +22,12 @@ __all__ = [
     "Symbol",
     "Variable",
     "collect",
+    "enter",
+    "function_declarator",
+    "function_declarator_below",
     "name_node",
     "text_of",
+    "variable_declarators",
 ]
 
 
@@ -305,7 +309,7 @@ def _enter_variables(node: Node, scope: Scope) -> None:
         name = text_of(name_node(inner))
         is_memory = bool(words & {"__device__", "__constant__", "__managed__", "__shared__"})
         is_constant = bool(words & {"constexpr", "const"}) and not ("__constant__" in words or "__managed__" in words)
-        if scope.kind == "struct" and not ("static" in words):
+        if scope.kind == "struct" and "static" not in words:
             continue  # a member
         if "__shared__" in words:
             raise Refusal(f"the shared variable {name} stands outside of a function")

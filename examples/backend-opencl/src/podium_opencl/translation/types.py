@@ -38,8 +38,8 @@ __all__ = [
 class Type:
     """One type. `kind` is void, null, integer, real, small (a float of 16 bits), struct, pointer, array or reference.
 
-    `name` is the spelling in OpenCL C, but for bool; `to` is what a pointer or reference points to or what an array has, `space` the
-    address space of a pointer's or reference's target, where it is known.
+    `name` is the spelling in OpenCL C, but for bool. `to` is what a pointer or reference points to or what an array
+    has, `space` the address space of a pointer's or reference's target, where it is known.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""The translation of one source: the functions, structs and variables that its kernels need, in an order that compiles."""
+"""The translation of one source: the functions, structs and variables that its kernels need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from podium_opencl.translation.symbols import (
     text_of,
 )
 from podium_opencl.translation.types import Type, alignment_of, size_of, spelled, stored
-from podium_opencl.translation.values import Value, convert, identity, loaded
+from podium_opencl.translation.values import Value, identity
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -272,6 +272,3 @@ def _first_error(node: Node) -> Node:
         if each.has_error:
             return _first_error(each)
     return node
-
-
-__all__ += ["convert", "loaded"]
