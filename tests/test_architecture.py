@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 CORE = ROOT / "core" / "src"
 BACKENDS = sorted((ROOT / "backends").glob("*/src"))
 SOURCES = [CORE, *BACKENDS]
-PUBLIC_MODULES = ("podium", "podium.backend", "podium.errors", "podium.testing", "podium.triton")
+PUBLIC_MODULES = ("podium", "podium.backend", "podium.errors", "podium.parts", "podium.testing", "podium.triton")
 VENDOR_PACKAGES = {"cuda", "hip", "torch", "cupy", "triton", "numpy", "ml_dtypes", "jax", "tensorflow"}
 HEAVY = {
     "pluggy",
@@ -242,7 +242,7 @@ def test_public_names_have_one_home() -> None:
             assert homes.setdefault(name, getattr(module, name)) is getattr(module, name), name
 
 
-@pytest.mark.parametrize("module_name", ["podium", "podium.testing"])
+@pytest.mark.parametrize("module_name", ["podium", "podium.parts", "podium.testing"])
 def test_names_that_are_imported_late_are_known_to_type_checkers(module_name: str) -> None:
     """The table of late names, the export list are the same names, and all stand under TYPE_CHECKING."""
     module = importlib.import_module(module_name)

@@ -26,7 +26,7 @@ from podium import _settings
 from podium.backend import Driver
 
 PAGES = all_pages()
-PUBLIC_MODULES = ("podium", "podium.backend", "podium.errors", "podium.testing", "podium.triton")
+PUBLIC_MODULES = ("podium", "podium.backend", "podium.errors", "podium.parts", "podium.testing", "podium.triton")
 
 RUNNER = """
 import contextlib, doctest, io, json, sys

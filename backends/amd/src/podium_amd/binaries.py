@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from podium.backend import Entry, ObjectCode, Signature, Target
 from podium.errors import LoadError
+from podium.parts import find_symbols, read_binary
 
 from podium_amd.arch import Arch, warp_size_of
 from podium_amd.code_object import CodeObject, is_bundle, is_code_object
 from podium_amd.image import is_whole
 from podium_amd.parameters import mismatch
 
-__all__ = ["find_symbols", "object_code", "read", "target_of"]
+__all__ = ["object_code", "target_of"]
 
 
 def object_code(
@@ -29,7 +29,7 @@ def object_code(
     Raises `LoadError` if the bytes are something else, if a kernel is not in them, or if its parameters are not those
     that the signature says.
     """
-    data, label = read(source)
+    data, label = read_binary(source)
     entries = tuple(Entry(name, Signature.parse(signature)) for name, signature in kernels.items())  # type: ignore[arg-type]
     if is_bundle(data):
         return ObjectCode(data, "bundle", target_of(target), entries)
@@ -56,16 +56,6 @@ def object_code(
     return ObjectCode(data, "hsaco", found, entries, symbols)
 
 
-def read(source: str | Path | bytes) -> tuple[bytes, str]:
-    """Return the bytes of a file, or bytes as they are, and what to call them. Raises `LoadError`."""
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source), "The binary"
-    try:
-        return Path(source).read_bytes(), os.fspath(source)
-    except OSError as error:
-        raise LoadError(f"{os.fspath(source)} cannot be read: {error.strerror or error}") from None
-
-
 def target_of(target: Target | str | None) -> Target:
     """Make a target from what users write, such as "gfx942"; None is the active device's. Raises ValueError."""
     if isinstance(target, Target):
@@ -78,21 +68,3 @@ def target_of(target: Target | str | None) -> Target:
         return Target.parse(target)
     arch = Arch.parse(target)
     return Target("amd", str(arch), warp_size_of(arch))
-
-
-def find_symbols(entries: Iterable[Entry], symbols: Iterable[str], label: str) -> dict[str, str]:
-    """Return the symbols of entries that are named as in C++. Raises `LoadError` for one that is not there."""
-    known = list(symbols)
-    found = {}
-    for entry in entries:
-        if entry.name in known:
-            continue
-        parts = entry.name.split("::")
-        nested = "".join(f"{len(part)}{part}" for part in parts)
-        beginning = f"_Z{nested}" if len(parts) == 1 else f"_ZN{nested}E"
-        fitting = [each for each in known if each.startswith(beginning)]
-        if len(fitting) != 1:
-            names = ", ".join(known) or "none"
-            raise LoadError(f"{label} has no kernel {entry.name!r}; it has: {names}", kernel=entry.name)
-        found[entry.name] = fitting[0]
-    return found

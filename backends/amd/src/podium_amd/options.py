@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from podium.backend import Program
-from podium.errors import CompileError
+from podium.parts import flag_pairs, last_flag, user_options
 
 from podium_amd.arch import Arch
 
@@ -33,14 +32,7 @@ _ONLY_NVIDIA = (
 
 def arch_of_flags(program: Program) -> Arch | None:
     """Return the architecture that the program's flags ask for, the last one. Raises `CompileError` if it is none."""
-    found = None
-    for name, value in _pairs(program.options.flags):
-        if name in _ARCH_FLAGS:
-            try:
-                found = Arch.parse(value or "")
-            except ValueError as error:
-                raise CompileError(f"{program.label}: the flag {name}: {error}", program=program.label) from None
-    return found
+    return last_flag(program, _ARCH_FLAGS, Arch.parse)
 
 
 def hiprtc_options(program: Program, arch: Arch, warp_size: int, folders: Sequence[str]) -> list[str]:
@@ -49,9 +41,8 @@ def hiprtc_options(program: Program, arch: Arch, warp_size: int, folders: Sequen
     There is none that bounds the registers of a thread: `podium_amd.compiler` puts that bound into the text.
     """
     options = program.options
-    flags = [(name, value) for name, value in _pairs(options.flags) if name not in _ARCH_FLAGS]
     result = [f"--offload-arch={arch}"]
-    if not any(name in _STD_FLAGS for name, _ in flags):
+    if not any(name in _STD_FLAGS for name, _ in flag_pairs(options.flags, _ARCH_FLAGS)):
         result.append(f"-std={options.std}")
     if warp_size == 64 and not arch.is_wave64_only:
         result.append("-mwavefrontsize64")
@@ -61,12 +52,7 @@ def hiprtc_options(program: Program, arch: Arch, warp_size: int, folders: Sequen
         result += ["-g", "-O0"]
     elif options.line_info:
         result.append("-gline-tables-only")
-    if program.path is not None:
-        result.append(f"-I{os.path.dirname(os.path.abspath(program.path))}")
-    result += [f"-I{folder}" for folder in options.include_dirs]
-    result += [name if value is None else f"{name}={value}" for name, value in flags]
-    # Behind the user's folders, so that a header of theirs beats one of the same name.
-    return result + [f"-I{folder}" for folder in folders]
+    return result + user_options(program, _ARCH_FLAGS, folders)
 
 
 def advice_on_flags(log: str) -> str:
@@ -75,16 +61,3 @@ def advice_on_flags(log: str) -> str:
     if unknown is None:
         return ""
     return next((f"; {text}" for name, text in _ONLY_NVIDIA if re.match(name, unknown[1])), "")
-
-
-def _pairs(flags: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Split flags at "="; one of the architecture may have its value in the next flag."""
-    pending = iter(flags)
-    for flag in pending:
-        name, equals, value = flag.partition("=")
-        if name in _ARCH_FLAGS and not equals:
-            yield name, next(pending, "")
-        elif flag.startswith(("-D", "-U", "-I")):
-            yield flag, None
-        else:
-            yield name, value if equals else None

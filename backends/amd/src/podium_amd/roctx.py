@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
-from types import TracebackType
 from typing import Any
 
-import podium
 from podium.backend import environment_flag
 from podium.errors import SettingError
+from podium.parts import LaunchRanges
 
-__all__ = ["NAMES", "VARIABLE", "RoctxRanges", "roctx_ranges", "start_from_environment"]
+__all__ = ["NAMES", "VARIABLE", "roctx_ranges", "start_from_environment"]
 
 VARIABLE = "PODIUM_AMD_ROCTX"
 """The variable that puts ranges around all launches of the process."""
@@ -20,57 +19,13 @@ NAMES = ("librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0", "libr
 """The versioned names of the library: that of rocprofv3, which comes first, and that of older profilers."""
 
 
-class RoctxRanges:
-    """Puts a range around each launch from `start` to `stop`, or inside a ``with`` block.
-
-    A range has the kernel's name and its grid and block. Where no profiler listens, it costs two calls a launch.
-    """
-
-    def __init__(self) -> None:
-        self._library: Any = None
-
-    def start(self) -> RoctxRanges:
-        """Begin; does nothing if it has begun. Raises OSError if the library roctx is not there."""
-        if self._library is None:
-            self._library = _open()
-            podium.hooks.enter.add(self._push)
-            podium.hooks.exit.add(self._pop)
-        return self
-
-    def stop(self) -> None:
-        """End; nothing happens the second time."""
-        if self._library is not None:
-            podium.hooks.enter.remove(self._push)
-            podium.hooks.exit.remove(self._pop)
-            self._library = None
-
-    def __enter__(self) -> RoctxRanges:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def _push(self, event: Any) -> None:
-        library = self._library
-        if library is not None:
-            library.roctxRangePushA(f"{event.kernel} grid {event.grid} block {event.block}".encode())
-            event.data[self] = library
-
-    def _pop(self, event: Any) -> None:
-        # An enter hook before this one may have raised, and the chains may change during a launch.
-        library = event.data.pop(self, None)
-        if library is not None:
-            library.roctxRangePop()
-
-
-def roctx_ranges() -> RoctxRanges:
+def roctx_ranges() -> LaunchRanges:
     """Put a ROCTX range around each launch inside ``with podium_amd.roctx_ranges():``.
 
-    PODIUM_AMD_ROCTX=1 does so for the whole process. Needs ROCm's library roctx.
+    A range has the kernel's name and its grid and block. Where no profiler listens, it costs two calls a launch.
+    PODIUM_AMD_ROCTX=1 does so for the whole process. `start` raises OSError if ROCm's library roctx is not there.
     """
-    return RoctxRanges()
+    return LaunchRanges(_open, _push, lambda library: library.roctxRangePop())
 
 
 @lru_cache(maxsize=1)
@@ -78,9 +33,13 @@ def start_from_environment() -> None:
     """Begin the ranges that PODIUM_AMD_ROCTX asks for. Raises `SettingError` if that cannot be."""
     if environment_flag(VARIABLE):
         try:
-            RoctxRanges().start()
+            roctx_ranges().start()
         except OSError as error:
             raise SettingError(VARIABLE, "1", f"ROCm's library roctx, which this needs ({error})") from None
+
+
+def _push(library: Any, event: Any) -> None:
+    library.roctxRangePushA(f"{event.kernel} grid {event.grid} block {event.block}".encode())
 
 
 def _open() -> ctypes.CDLL:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from podium.backend import Program, Target, declaration, excerpt, kernel_names
+from podium.backend import Program, Target, declaration, kernel_names
 from podium.errors import CompileError, Diagnostic
+from podium.parts import compile_error
 
 from podium_cpu.entries import EntryLine, EntryLines
 from podium_cpu.refusals import name_refusals
@@ -21,7 +22,6 @@ _UNKNOWN = re.compile(r"not declared|not been declared|not a member|undeclared|n
 # What stands behind the user's text begins with a namespace.
 _INSIDE_BRACES = re.compile(r"namespace.*(?:not allowed here|only be defined in)")
 
-_SHOWN = 3
 _ERRORS = ("error", "fatal error")
 
 
@@ -32,22 +32,12 @@ def explain(error: CompileError, program: Program, lines: EntryLines, target: Ta
     # Where something is refused by name, other errors may come of that alone.
     errors = refused or [each for each in rest if each.severity in _ERRORS]
     missing = list(dict.fromkeys(re.findall(r"undefined (?:reference to [`'\"]|symbol: )([^'\"\n]+)", error.log)))
-    if not errors and missing:
-        names = ", ".join(missing)
-        parts = [f"{program.label}: declared and used, but nowhere defined: {names}"]
-    elif errors:
-        parts = [excerpt(each, program) for each in errors[:_SHOWN]]
-        if len(errors) > _SHOWN:
-            parts.append(f"... and {len(errors) - _SHOWN} more errors, in the error's log")
+    if missing:
+        otherwise = f"{program.label}: declared and used, but nowhere defined: {', '.join(missing)}"
     else:
-        parts = [str(error)]
-    kernels = ", ".join(entry.name for entry in program.entries)
-    return CompileError(
-        "\n".join([f"{program.label} ({kernels}) does not compile for {target}:", *parts]),
-        log=error.log,
-        diagnostics=[*refused, *rest],
-        program=program.label,
-        target=str(target),
+        otherwise = str(error)
+    return compile_error(
+        program, target, log=error.log, diagnostics=[*refused, *rest], errors=errors, otherwise=[otherwise]
     )
 
 

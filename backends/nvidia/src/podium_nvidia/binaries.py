@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from podium.backend import Entry, ObjectCode, Signature, Target
 from podium.errors import LoadError
+from podium.parts import find_symbols, read_binary
 
 from podium_nvidia.arch import WARP_SIZE, Arch
 from podium_nvidia.cubin import Cubin, is_cubin
 from podium_nvidia.parameters import mismatch
 
-__all__ = ["find_symbols", "kind_of", "object_code", "ptx_arch", "ptx_kernels", "read", "target_of"]
+__all__ = ["kind_of", "object_code", "ptx_arch", "ptx_kernels", "target_of"]
 
 _MAGICS = {b"\xed\x43\x4e\x7f": "ltoir", b"\x50\xed\x55\xba": "fatbin", b"!<ar": "library"}
 
@@ -35,7 +35,7 @@ def object_code(
     Raises `LoadError` if the bytes are something else, if a kernel is not in them, or if its parameters have other
     sizes than the signature says. What is to be linked first, see `podium_nvidia.link`.
     """
-    data, label = read(source)
+    data, label = read_binary(source)
     kind = kind_of(data)
     entries = tuple(Entry(name, Signature.parse(signature)) for name, signature in kernels.items())  # type: ignore[arg-type]
     if kind == "cubin":
@@ -56,16 +56,6 @@ def object_code(
     else:
         raise LoadError(f"{label} is neither a cubin, nor PTX, nor a fat binary")
     return ObjectCode(data, kind, target_of(target) if target is not None else found, entries, symbols)
-
-
-def read(source: str | Path | bytes) -> tuple[bytes, str]:
-    """Return the bytes of a file, or bytes as they are, and what to call them. Raises `LoadError`."""
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source), "The binary"
-    try:
-        return Path(source).read_bytes(), os.fspath(source)
-    except OSError as error:
-        raise LoadError(f"{os.fspath(source)} cannot be read: {error.strerror or error}") from None
 
 
 def kind_of(data: bytes) -> str | None:
@@ -104,24 +94,6 @@ def target_of(target: Target | str | None) -> Target:
 
         return podium.driver.get("nvidia").default_target()
     return Target.parse(target) if ":" in target else Target("nvidia", str(Arch.parse(target)), WARP_SIZE)
-
-
-def find_symbols(entries: Iterable[Entry], symbols: Iterable[str], label: str) -> dict[str, str]:
-    """Return the symbols of entries that are named as in C++. Raises `LoadError` for one that is not there."""
-    known = list(symbols)
-    found = {}
-    for entry in entries:
-        if entry.name in known:
-            continue
-        parts = entry.name.split("::")
-        nested = "".join(f"{len(part)}{part}" for part in parts)
-        beginning = f"_Z{nested}" if len(parts) == 1 else f"_ZN{nested}E"
-        fitting = [each for each in known if each.startswith(beginning)]
-        if len(fitting) != 1:
-            names = ", ".join(known) or "none"
-            raise LoadError(f"{label} has no kernel {entry.name!r}; it has: {names}", kernel=entry.name)
-        found[entry.name] = fitting[0]
-    return found
 
 
 def _check_parameters(cubin: Cubin, entries: Iterable[Entry], symbols: Mapping[str, str], label: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from podium.backend import Program, Target, declaration, excerpt, kernel_names
+from podium.backend import Program, Target
 from podium.errors import CompileError, Diagnostic
+from podium.parts import compile_error, refused_name
 
 from podium_nvidia.headers import missing_header
 from podium_nvidia.nvrtc import Refused
@@ -30,7 +31,7 @@ _NAME_LINE = re.compile(r"#pragma nv_mangled_name &?(.*)")
 
 _INDENT = 2  # of the line of source below a message
 
-_SHOWN = 3
+_SHOWN = 4  # messages without a place
 
 
 def parse_log(log: str) -> tuple[Diagnostic, ...]:
@@ -41,22 +42,10 @@ def parse_log(log: str) -> tuple[Diagnostic, ...]:
 def explain(refused: Refused, program: Program, target: Target) -> CompileError:
     """Make the error that users see out of what NVRTC said."""
     found = list(_translate(_messages(refused.log), program))
-    errors = [each for each in found if each.severity in _ERRORS]
-    parts = [excerpt(each, program) for each in errors[:_SHOWN]]
-    if len(errors) > _SHOWN:
-        parts.append(f"... and {len(errors) - _SHOWN} more errors, in the error's log")
-    if not parts:
-        parts = [_assembler(match[1]) for match in _ASSEMBLER.finditer(refused.log)][: _SHOWN + 1]
-    if not parts:
-        parts = [(refused.log.strip() or refused.status) + advice_on_flags(refused.log)]
-    kernels = ", ".join(entry.name for entry in program.entries)
-    return CompileError(
-        "\n".join([f"{program.label} ({kernels}) does not compile for {target}:", *parts]),
-        log=refused.log,
-        diagnostics=found,
-        program=program.label,
-        target=str(target),
-    )
+    otherwise = [_assembler(match[1]) for match in _ASSEMBLER.finditer(refused.log)][:_SHOWN]
+    if not otherwise:
+        otherwise = [(refused.log.strip() or refused.status) + advice_on_flags(refused.log)]
+    return compile_error(program, target, log=refused.log, diagnostics=found, otherwise=otherwise)
 
 
 def _messages(log: str) -> Iterator[tuple[Diagnostic, str]]:
@@ -90,19 +79,8 @@ def _translate(messages: Iterator[tuple[Diagnostic, str]], program: Program) -> 
         if broken or match is None or match[1] in refused or each.severity not in _ERRORS:
             continue
         refused.add(match[1])
-        yield _about_name(match[1], each.message, program)
-
-
-def _about_name(name: str, message: str, program: Program) -> Diagnostic:
-    is_variable = name in {each.name for each in program.variables}
-    what = "variable" if is_variable else "kernel"
-    place = declaration(name, program)
-    if "undefined" in message or "has no member" in message:
-        names = ", ".join(kernel_names(program.source)) or "none"
-        why = f" ({message})" if "<" in name else ""
-        has = "" if is_variable else f"; it has: {names}"
-        return Diagnostic(program.label, *place, "error", f"there is no {what} {name!r} in the source{why}{has}")
-    return Diagnostic(program.label, *place, "error", f"{name!r} does not name one {what}: {message}")
+        unknown = "undefined" in each.message or "has no member" in each.message
+        yield refused_name(match[1], each.message, program, unknown=unknown)
 
 
 def _advice(message: str, source: str) -> str:

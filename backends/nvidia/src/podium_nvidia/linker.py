@@ -8,9 +8,10 @@ from typing import Any
 
 from podium.backend import Entry, ObjectCode, Options, Program, Signature, Target, Variable
 from podium.errors import CompileError, LoadError, ToolchainError
+from podium.parts import find_symbols, read_binary
 
 from podium_nvidia.arch import Arch
-from podium_nvidia.binaries import find_symbols, kind_of, ptx_kernels, read, target_of
+from podium_nvidia.binaries import kind_of, ptx_kernels, target_of
 from podium_nvidia.cubin import Cubin
 from podium_nvidia.parameters import mismatch
 from podium_nvidia.toolkit import find_library
@@ -89,7 +90,7 @@ def _piece(source: ObjectCode | str | Path | bytes, number: int) -> tuple[str, b
     """Return kind, bytes and label of an input."""
     if isinstance(source, ObjectCode):
         return source.format, source.code, ", ".join(each.name for each in source.entries) or f"input {number}"
-    data, label = read(source)
+    data, label = read_binary(source)
     kind = kind_of(data)
     if kind is None:
         raise LoadError(f"{label} (input {number} of the link) is neither a cubin, PTX, LTO-IR nor a library")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from podium.backend import Program
-from podium.errors import CompileError
+from podium.parts import flag_pairs, last_flag, user_options
 
 from podium_nvidia.arch import Arch
 
@@ -39,14 +38,7 @@ _ONLY_NVCC = (
 
 def arch_of_flags(program: Program) -> Arch | None:
     """Return the architecture that the program's flags ask for, the last one. Raises `CompileError` if it is none."""
-    found = None
-    for name, value in _pairs(program.options.flags):
-        if name in _ARCH_FLAGS:
-            try:
-                found = Arch.parse(value or "")
-            except ValueError as error:
-                raise CompileError(f"{program.label}: the flag {name}: {error}", program=program.label) from None
-    return found
+    return last_flag(program, _ARCH_FLAGS, Arch.parse)
 
 
 def makes_lto(options: Sequence[str]) -> bool:
@@ -56,15 +48,15 @@ def makes_lto(options: Sequence[str]) -> bool:
 
 def is_linkable(options: Sequence[str]) -> bool:
     """Tell whether flags or options of NVRTC ask for machine code that is to be linked before it can be loaded."""
-    return any(name in _LINKABLE_FLAGS and value != "false" for name, value in _pairs(options))
+    return any(name in _LINKABLE_FLAGS and value != "false" for name, value in flag_pairs(options, _ARCH_FLAGS))
 
 
 def nvrtc_options(program: Program, arch: Arch, folders: Sequence[str]) -> list[str]:
     """Make NVRTC's options for a program; `folders` are those of headers that are not the user's."""
     options = program.options
-    flags = [(name, value) for name, value in _pairs(options.flags) if name not in _ARCH_FLAGS]
     result = [f"-arch={arch}"]
-    if not any(name in _STD_FLAGS for name, _ in flags):  # NVRTC takes it once; of others the last one counts
+    # NVRTC takes it once; of others the last one counts.
+    if not any(name in _STD_FLAGS for name, _ in flag_pairs(options.flags, _ARCH_FLAGS)):
         result.append(f"-std={options.std}")
     if options.fast_math:
         result.append("--use_fast_math")
@@ -75,12 +67,7 @@ def nvrtc_options(program: Program, arch: Arch, folders: Sequence[str]) -> list[
     if options.max_registers is not None:
         result.append(f"--maxrregcount={options.max_registers}")
     result += [f"-D{name}={value}" for name, value in options.defines if name == ASSERT_SWITCH]
-    if program.path is not None:
-        result.append(f"-I{os.path.dirname(os.path.abspath(program.path))}")
-    result += [f"-I{folder}" for folder in options.include_dirs]
-    result += [name if value is None else f"{name}={value}" for name, value in flags]
-    # Behind the user's folders, so that a header of theirs beats one of the same name.
-    return result + [f"-I{folder}" for folder in folders]
+    return result + user_options(program, _ARCH_FLAGS, folders)
 
 
 def advice_on_flags(log: str) -> str:
@@ -89,16 +76,3 @@ def advice_on_flags(log: str) -> str:
     if unknown is None:
         return ""
     return next((f"; {text}" for name, text in _ONLY_NVCC if re.match(name, unknown[1])), "")
-
-
-def _pairs(flags: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Split flags at "="; one of the architecture may have its value in the next flag."""
-    pending = iter(flags)
-    for flag in pending:
-        name, equals, value = flag.partition("=")
-        if name in _ARCH_FLAGS and not equals:
-            yield name, next(pending, "")
-        elif flag.startswith(("-D", "-U", "-I")):
-            yield flag, None
-        else:
-            yield name, value if equals else None

@@ -1,0 +1,49 @@
+"""Parts that backends of several vendors are made of.
+
+No backend needs them: each does one thing that is the same for most vendors, so that nobody writes it again. What is
+about one vendor's compiler or driver, its backend hands over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from podium._binary import find_symbols, read_binary
+    from podium._compile_error import compile_error, refused_name
+    from podium._compile_flags import flag_pairs, last_flag, user_options
+    from podium._launch_ranges import LaunchRanges
+
+__all__ = [
+    "LaunchRanges",
+    "compile_error",
+    "find_symbols",
+    "flag_pairs",
+    "last_flag",
+    "read_binary",
+    "refused_name",
+    "user_options",
+]
+
+_HOMES = {
+    "LaunchRanges": "_launch_ranges",
+    "compile_error": "_compile_error",
+    "find_symbols": "_binary",
+    "flag_pairs": "_compile_flags",
+    "last_flag": "_compile_flags",
+    "read_binary": "_binary",
+    "refused_name": "_compile_error",
+    "user_options": "_compile_flags",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'podium.parts' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"podium.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

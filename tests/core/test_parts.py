@@ -1,0 +1,164 @@
+"""Parts that backends of several vendors are made of: what each does with what a vendor's backend hands over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import podium
+from podium.backend import Entry, Options, Program, Signature, Target
+from podium.errors import CompileError, Diagnostic, LaunchError, LoadError
+from podium.parts import (
+    LaunchRanges,
+    compile_error,
+    find_symbols,
+    flag_pairs,
+    last_flag,
+    read_binary,
+    refused_name,
+    user_options,
+)
+from podium.testing import FakeDriver
+
+SOURCE = "__global__ void scale(float* x) {\n\tx[0] = y;\n}\n"
+TARGET = Target("fake", "v1", 32)
+
+
+def program(path: Path | None = None, **options: Any) -> Program:
+    entries = (Entry("scale", Signature.parse("x: *fp32")),)
+    return Program(SOURCE, "cuda", entries, options=Options.of(**options), path=path)
+
+
+def said(line: int, message: str = "no y", severity: str = "error") -> Diagnostic:
+    return Diagnostic(program().label, line, 9, severity, message)
+
+
+# ---- what compilers say ----
+
+
+def test_a_compile_error_shows_the_first_errors_and_keeps_all() -> None:
+    """Three errors with their lines, how many more there are, and none of the warnings; all are attributes."""
+    found = [said(1, severity="warning"), *(said(2, f"no {name}") for name in "abcde")]
+    error = compile_error(program(), TARGET, log="the log", diagnostics=found, otherwise=["not shown"])
+    assert isinstance(error, CompileError)
+    lines = str(error).splitlines()
+    assert lines[0] == f"{program().label} (scale) does not compile for fake:v1:32:"
+    assert [line.rpartition(" ")[2] for line in lines if ": error: " in line] == ["a", "b", "c"]
+    assert lines[2].endswith("| \tx[0] = y;") and lines[-1] == "... and 2 more errors, in the error's log"
+    assert (error.log, list(error.diagnostics), error.target) == ("the log", found, "fake:v1:32")
+
+
+def test_a_compile_error_without_a_place_says_what_else_is_known() -> None:
+    """Where no message has a place the given lines are shown; errors that a backend has picked beat all others."""
+    told = str(compile_error(program(), TARGET, log="", diagnostics=[said(1, severity="note")], otherwise=["a", "b"]))
+    assert told.splitlines()[1:] == ["a", "b"]
+    picked = str(compile_error(program(), TARGET, log="", diagnostics=[said(1), said(2)], errors=[said(3, "this")]))
+    assert "this" in picked and "no y" not in picked
+
+
+def test_a_refused_name_is_told_where_it_is_declared() -> None:
+    """An unknown name lists the kernels; a template's has the compiler's reason, since its arguments may be at fault."""
+    assert refused_name("scale", "two of them", program(), unknown=False).message == (
+        "'scale' does not name one kernel: two of them"
+    )
+    assert refused_name("scal", "?", program(), unknown=True).message == (
+        "there is no kernel 'scal' in the source; it has: scale"
+    )
+    template = refused_name("scale<half>", "no half", program(), unknown=True)
+    assert template.message == "there is no kernel 'scale<half>' in the source (no half); it has: scale"
+    assert (template.line, template.column) == (1, 17)
+
+
+# ---- what users give to compilers ----
+
+
+def test_flags_are_pairs() -> None:
+    """A flag is split at "="; macros and folders are not, and one that stands apart takes the next flag for its value."""
+    flags = ["-arch", "v2", "-std=c++17", "-DA=1", "-I/x=y", "-g", "--arch=v3", "-arch"]
+    assert list(flag_pairs(flags, ["-arch", "--arch"])) == [
+        ("-arch", "v2"),
+        ("-std", "c++17"),
+        ("-DA=1", None),
+        ("-I/x=y", None),
+        ("-g", None),
+        ("--arch", "v3"),
+        ("-arch", ""),
+    ]
+
+
+def test_the_last_flag_counts_and_is_checked() -> None:
+    """None without one; what cannot be parsed is an error that names program and flag."""
+    assert last_flag(program(), ["-n"], int) is None
+    assert last_flag(program(flags=["-n=3", "-n", "4"]), ["-n"], int) == 4
+    with pytest.raises(CompileError, match=r"the flag -n: invalid literal .*'x'"):
+        last_flag(program(flags=["-n=x"]), ["-n"], int)
+
+
+def test_headers_of_users_come_first(tmp_path: Path) -> None:
+    """Beside the source, then the user's folders, then the flags, and the backend's own folders behind everything."""
+    given = program(tmp_path / "scale.cu", include_dirs=["/mine"], flags=["-arch=v1", "-w", "-DA=1"])
+    expected = [f"-I{tmp_path}", "-I/mine", "-w", "-DA=1", "-I/own"]
+    assert user_options(given, ["-arch"], ["/own"]) == expected
+    assert user_options(program(), [], ["/own"]) == ["-I/own"]
+
+
+# ---- what other tools made ----
+
+
+def test_binaries_are_bytes_or_files(tmp_path: Path) -> None:
+    """Bytes have no name of their own; a file that cannot be read is an error with its path and the reason."""
+    file = tmp_path / "code.bin"
+    file.write_bytes(b"code")
+    assert read_binary(memoryview(b"code")) == (b"code", "The binary")  # type: ignore[arg-type]
+    assert read_binary(file) == read_binary(str(file)) == (b"code", str(file))
+    with pytest.raises(LoadError, match=r"absent cannot be read: No such file"):
+        read_binary(tmp_path / "absent")
+
+
+def test_symbols_of_names_in_cxx() -> None:
+    """A symbol is itself; a name, in namespaces or not, is found mangled, if there is one function of that name."""
+    symbols = ["plain", "_Z5scalePf", "_ZN3lib5scaleEPf", "_ZN3lib4twiceEPf", "_ZN3lib4twiceEPd"]
+
+    def entries(*names: str) -> list[Entry]:
+        return [Entry(name, Signature.parse("x: *fp32")) for name in names]
+
+    found = find_symbols(entries("plain", "scale", "lib::scale"), symbols, "It")
+    assert found == {"scale": "_Z5scalePf", "lib::scale": "_ZN3lib5scaleEPf"}
+    for name in ("lib::twice", "lib::thrice"):
+        with pytest.raises(LoadError, match=f"It has no kernel '{name}'; it has: plain, _Z5scalePf"):
+            find_symbols(entries(name), symbols, "It")
+
+
+# ---- profilers ----
+
+
+def test_ranges_are_around_launches(fake: FakeDriver, level: str) -> None:
+    """Each launch between start and stop is one range, also one that fails; a second start or stop changes nothing."""
+    kernel, log = podium.kernel("__global__ void scale(float* x) {}"), []
+    ranges = LaunchRanges(lambda: log, lambda to, event: to.append(event.kernel), lambda to: to.append("end"))
+    x = podium.empty(1, driver=fake)
+    kernel[1, 1](x)
+    with ranges:
+        assert ranges.start() is ranges
+        kernel[1, 1](x)
+        fake.next_status = 7
+        with pytest.raises(LaunchError):
+            kernel[1, 1](x)
+    ranges.stop()
+    kernel[1, 1](x)
+    assert log == ["scale", "end"] * 2
+
+
+def test_ranges_without_a_profiler_add_nothing() -> None:
+    """Where `begin` gives None no hook is there; what it raises reaches whoever starts."""
+    with LaunchRanges(lambda: None, print, print):
+        assert not podium.hooks.enter.any()
+
+    def missing() -> None:
+        raise OSError("no library")
+
+    with pytest.raises(OSError, match="no library"):
+        LaunchRanges(missing, print, print).start()
+    assert not podium.hooks.enter.any()
