@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from contract_page import PAGE, listed, rules
+from markdown_page import Page
 
 import podium.testing
 from podium.testing._report import AREAS, anchor, rule_of
@@ -250,10 +252,28 @@ def test_every_test_belongs_to_an_area_and_states_its_rule() -> None:
     assert anchor("Two levels, one behaviour") == "docs/contracts.md#two-levels-one-behaviour"
 
 
+@pytest.mark.parametrize("area", AREAS)
+def test_every_area_stands_in_the_documentation_with_its_rules(area: str) -> None:
+    """docs/contracts.md has a section for each area, which says what it is about and lists the rules that are tested."""
+    page = Page(PAGE)
+    assert anchor(area) == f"{page.name}#{area.lower().replace(',', '').replace(' ', '-')}"
+    assert anchor(area).partition("#")[2] in page.anchors
+    assert listed(page.text, area) == rules(area), "run python tests/contract_page.py"
+    section = page.text.partition(f"\n## {area}\n")[2].partition("\n## ")[0]
+    assert len(section.partition("\n- ")[0]) > 100, "it lists rules and does not say what they are about"
+
+
+def test_every_capability_stands_in_the_documentation() -> None:
+    """docs/write-a-backend.md says of each capability what is not asked for without it."""
+    section = Page(PAGE.parent / "write-a-backend.md").text.partition("\n## Test it\n")[2].partition("\n## ")[0]
+    for name in (*podium.testing.Capabilities.__dataclass_fields__, "attribute_values", "compile_target", "recorded"):
+        assert f"`{name}`" in section, name
+
+
 def test_what_tests_need_is_known() -> None:
     """Each need of a test is a capability, a feature of the protocol or a statement of a class, so none is misspelt."""
     known = set(podium.testing.Capabilities.__dataclass_fields__) | {"observes", "host_memory", "generated_level"}
-    known |= {"streams", "events", "graphs", "pinned", "occupancy", "fork_safe"}
+    known |= {"cluster", "streams", "events", "graphs", "pinned", "occupancy", "fork_safe"}
     for name, test in suite_tests().items():
         needs = {each for mark in test.pytestmark if mark.name == "needs" for each in mark.args}  # type: ignore[attr-defined]
         assert needs <= known, name

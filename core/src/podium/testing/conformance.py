@@ -32,12 +32,15 @@ from podium.testing._conformance.errors import Errors
 from podium.testing._conformance.graphs import Graphs
 from podium.testing._conformance.grids import Grids
 from podium.testing._conformance.hooks import Hooks
+from podium.testing._conformance.hostile import Hostile
 from podium.testing._conformance.kernels import Kernels
 from podium.testing._conformance.launchers import Launchers
+from podium.testing._conformance.levels import Levels
 from podium.testing._conformance.loading import Loading
 from podium.testing._conformance.processes import Processes
 from podium.testing._conformance.protocol import Protocol
 from podium.testing._conformance.scratch import Scratch
+from podium.testing._conformance.security import Security
 from podium.testing._conformance.selection import Selection
 from podium.testing._conformance.shutdown import Shutdown
 from podium.testing._conformance.streams import Streams
@@ -57,8 +60,10 @@ class DriverConformance(
     Compilation,
     Loading,
     Launchers,
+    Levels,
     Attributes,
     Arguments,
+    Hostile,
     Arrays,
     Grids,
     Streams,
@@ -71,6 +76,7 @@ class DriverConformance(
     Processes,
     Shutdown,
     Errors,
+    Security,
     Dialect,
     Variables,
     Kernels,

@@ -77,6 +77,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.skip(f"{_report.UNCLAIMED}{name}")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run a test as the cold one first, if it is the warm one and nobody has."""
+    level: Any = pyfuncitem.funcargs.get("level")
+    if getattr(level, "prepared", True):
+        return
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    pyfuncitem.obj(**{**arguments, "level": level.cold()})
+    sys.modules[_SUITE].forget()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Note the contract of a test in its report, and show it above what failed."""

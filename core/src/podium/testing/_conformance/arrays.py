@@ -24,6 +24,7 @@ _CPU, _CUDA = 1, 2
 _NOWHERE = 15  # DLPack's number of a device that no backend of podium reaches
 
 _TOUCH = 'extern "C" __global__ void touch(int* x) { if (x) x[0] += 1; }'
+_BOTH = 'extern "C" __global__ void both(int* x, int* y) { }'
 _READ = 'extern "C" __global__ void read(const int* x) { }'
 
 
@@ -242,6 +243,22 @@ class Arrays(Subject):
         with pytest.raises(ArrayDeviceError) as caught:
             kernel[1, 1](DlpackArray(x, x.ptr, (1,), "i32", (_NOWHERE, 0)))
         assert caught.value.kind == "device"
+
+    def test_arrays_of_peers_without_access_are_refused(self, driver: Driver, level: Level) -> None:
+        """Arrays of two devices that do not reach each other's memory are a third error, and name both."""
+        pairs = [(a.index, b.index) for a in driver.devices()[:4] for b in driver.devices()[:4]]
+        apart = [(first, second) for first, second in pairs if not driver.can_access(first, second)]
+        if not apart:
+            pytest.skip("there are no two devices here that do not reach each other")
+        first, second = apart[0]
+        kernel = podium.kernel(_BOTH, "both", signature="x: *i32, y: *i32")
+        x, y = podium.asarray([1], device=first), podium.asarray([1], device=second)
+        kernel[1, 1](x, x)
+        before = self.count(driver)
+        with pytest.raises(ArrayDeviceError) as caught:
+            kernel[1, 1](x, y)
+        assert caught.value.kind == "peer" and str(first) in str(caught.value) and str(second) in str(caught.value)
+        assert self.count(driver) == before
 
     def test_read_only_arrays_need_a_const_parameter(self, driver: Driver, level: Level) -> None:
         """A read-only array is refused for a pointer that may be written through, and taken for a const one."""

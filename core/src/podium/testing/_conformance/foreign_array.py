@@ -10,7 +10,7 @@ from podium._arrays import VersionedTensor
 from podium._element_types import element_type
 from podium._exchange import Tensor
 
-__all__ = ["DataPtrArray", "DlpackArray"]
+__all__ = ["DataPtrArray", "DlpackArray", "use"]
 
 _READ_ONLY = 1
 
@@ -18,7 +18,17 @@ _new_capsule: Callable[..., Any] = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
 )(("PyCapsule_New", ctypes.pythonapi))
 
-_OLD_NAME, _NEW_NAME = b"dltensor", b"dltensor_versioned"
+_rename_capsule: Callable[..., Any] = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_SetName", ctypes.pythonapi)
+)
+
+_OLD_NAME, _NEW_NAME, _USED_NAME = b"dltensor", b"dltensor_versioned", b"used_dltensor_versioned"
+
+
+def use(capsule: Any) -> Any:
+    """Mark a capsule as one that somebody has taken the array of; return it."""
+    _rename_capsule(capsule, _USED_NAME)
+    return capsule
 
 
 class DlpackArray:

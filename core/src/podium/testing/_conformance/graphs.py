@@ -18,7 +18,7 @@ from podium.testing._conformance.subject import Level, Subject
 __all__ = ["Graphs"]
 
 _SOURCE = """
-extern "C" __global__ void step(int* x, int a) {
+extern "C" __global__ void advance(int* x, int a) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     x[i] = x[i] * 3 + a;
 }
@@ -63,7 +63,7 @@ class Graphs(Subject):
     @pytest.mark.needs("observes", "streams")
     def test_replays_keep_the_order_of_their_stream(self, driver: Driver) -> None:
         """Launches of a graph run in their order, and so do replays in one stream."""
-        kernel, x, stream = _graph_kernel("step"), podium.asarray([0] * 8), podium.Stream()
+        kernel, x, stream = _graph_kernel("advance"), podium.asarray([0] * 8), podium.Stream()
         kernel.load()
         with podium.capture(stream=stream) as graph:
             for amount in range(4):
@@ -79,17 +79,17 @@ class Graphs(Subject):
     @pytest.mark.needs("observes", "streams", "events")
     def test_streams_are_forked_and_joined(self, driver: Driver) -> None:
         """A stream takes part from when it waits for an event of the capture; what comes after both sees both."""
-        step, join = _graph_kernel("step"), _graph_kernel("join")
-        step.load(), join.load()
+        advance, join = _graph_kernel("advance"), _graph_kernel("join")
+        advance.load(), join.load()
         x, y, z = (podium.asarray([1] * 8) for _ in range(3))
         side = podium.Stream()
         with podium.capture() as graph:
             with pytest.raises(CaptureError):
-                step[1, 8](z, 0, stream=side)
-            step[1, 8](y, 1)
+                advance[1, 8](z, 0, stream=side)
+            advance[1, 8](y, 1)
             side.wait(graph.stream.record(timed=False))
-            step[1, 8](y, 1)
-            step[1, 8](z, 2, stream=side)
+            advance[1, 8](y, 1)
+            advance[1, 8](z, 2, stream=side)
             graph.stream.wait(side.record(timed=False))
             join[1, 1](x, y, z)
         assert len(graph.launches) == 4
@@ -216,7 +216,7 @@ class Graphs(Subject):
 
 
 def _graph_kernel(name: str) -> podium.Kernel:
-    signature = {"step": "x: *i32, a: i32", "join": "x: *i32, y: *ki32, z: *ki32"}[name]
+    signature = {"advance": "x: *i32, a: i32", "join": "x: *i32, y: *ki32, z: *ki32"}[name]
     return podium.kernel(_SOURCE, name, signature=signature)
 
 

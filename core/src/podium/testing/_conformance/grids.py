@@ -38,7 +38,7 @@ extern "C" __global__ void count(int* seen, int* where) {
 }
 """
 _SHARED = """
-extern "C" __global__ void rotate(int* x, int words) {
+extern "C" __global__ void turn(int* x, int words) {
     extern __shared__ int dynamic[];
     __shared__ int fixed[256];
     int i = threadIdx.x, n = blockDim.x;
@@ -195,7 +195,7 @@ class Grids(Subject):
         """
         import numpy
 
-        kernel = podium.kernel(_SHARED, "rotate", signature="x: *i32, words: i32")
+        kernel = podium.kernel(_SHARED, "turn", signature="x: *i32, words: i32")
         most = driver.devices()[driver.current_device()].max_shared - 4096
         sizes = [size for size in (64, 4000, 40_000, most) if size <= most]
         block = self.threads(driver, 96)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from podium.errors import ArgumentTypeError, LaunchError
 from podium.testing._conformance.child import add_kernel
 from podium.testing._conformance.contract import contract
 from podium.testing._conformance.launchers import refused_block
-from podium.testing._conformance.subject import Level, Subject
+from podium.testing._conformance.subject import Level, Subject, bad
 
 __all__ = ["Hooks"]
 
@@ -139,6 +141,15 @@ class Hooks(Subject):
         assert [(event.kernel, event.backend) for event in loaded] == [("add", self.driver_class.name)]
         assert loaded[0].device == driver.current_device() and loaded[0].seconds >= 0
         assert compiled[0].target == str(driver.devices()[driver.current_device()].target)
+
+    def test_the_trace_has_every_launch(self, driver: Driver, compiled: None, tmp_path: Path) -> None:
+        """PODIUM_TRACE names a file that is JSON in the end, and has each launch, compilation and load."""
+        file = tmp_path / "trace.json"
+        process = self.python("child.launch_add(executes)", PODIUM_TRACE=str(file))
+        assert process.returncode == 0, bad(process)
+        found = json.loads(file.read_text())
+        events = found["traceEvents"] if isinstance(found, dict) else found
+        assert sum("add" in json.dumps(event) for event in events) >= 3, events
 
 
 def _noting(calls: list[str], name: str) -> Callable[[Any], None]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import podium
-from podium.backend import Driver, LaunchConfig, Launcher, Parameters, Signature
+from podium.backend import Driver, LaunchConfig, Launcher, Parameters
 from podium.errors import (
     ArgumentCountError,
     ArgumentTypeError,
@@ -29,6 +31,9 @@ extern "C" __global__ void put(int* x, int a, int b, int c) {
     if (threadIdx.x == 0) x[i] = a + 10 * b + 100 * c + 1000 * blockDim.x;
 }
 """
+_HEADERS = Path(podium.__file__).parent / "include"
+_STANDARD = {f"{name}.h" for name in ("stddef stdint stdbool stdio stdlib string math float limits inttypes").split()}
+_STANDARD |= {f"{name}.h" for name in ("errno time assert stdarg dlfcn unistd pthread sched sys/types windows").split()}
 _TYPES = {"x": "*i32", "a": "i32", "b": "i32", "c": "i32"}
 
 
@@ -179,13 +184,31 @@ class Launchers(Subject):
         assert isinstance(status, int) and status != 0
         assert driver.launch(function, LaunchConfig(1, 1), device, stream, parameters) == 0
 
-    def test_levels_have_one_behaviour(self, driver: Driver, level: Level) -> None:
-        """The level is the one that was asked for, and PODIUM_LAUNCHER pins it."""
-        kernel = podium.kernel(_SOURCE, "put", signature=Signature.parse(_TYPES))
-        x = podium.asarray([0])
-        for _ in range(3):
-            kernel[1, 1](x, 1, 2, 3)
-            level.check(kernel)
+    @pytest.mark.needs("observes", "cluster")
+    def test_grids_are_counted_in_clusters(self, driver: Driver, level: Level) -> None:
+        """With ``num_ctas`` in the metadata the grid of a call counts clusters, and the launch has them."""
+        launcher, function = self.make(driver, num_ctas=2)
+        x = podium.asarray([0] * 6)
+        launcher(3, 1, 1, 0, function, x, 1, 2, 3)
+        self._check_put(driver, x, [1321] * 6, ((6, 1, 1), (1, 1, 1), None))
+        if self.capabilities.records:
+            assert self.last(driver).cluster == (2, 1, 1)
+
+    @pytest.mark.needs("generated_level")
+    def test_the_template_needs_no_vendors_headers(self) -> None:
+        """The C template includes podium's headers, its own folder's and those of the C standard library, no others."""
+        template = self.driver_class.launcher_cls.template
+        pending, seen = [template], set[str]()
+        own = {path.name: path for path in template.parent.rglob("*.h")}
+        podiums = {path.name for path in _HEADERS.iterdir()}
+        while pending:
+            text = pending.pop().read_text(encoding="utf-8")
+            for kind, name in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', text, re.MULTILINE):
+                if name in own and name not in seen:
+                    pending.append(own[name])
+                seen.add(name)
+                known = name in own or name in podiums or (kind == "<" and name in _STANDARD)
+                assert known, f"{template.name} includes {name}"
 
     def _check_put(self, driver: Driver, x: Any, expected: list[int], shape: Any) -> None:
         podium.synchronize()

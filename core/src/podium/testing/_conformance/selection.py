@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 import podium
 from podium.backend import Driver
 from podium.errors import UnknownBackendError
+from podium.testing._conformance.child import add_kernel
 from podium.testing._conformance.contract import contract
-from podium.testing._conformance.subject import Subject, bad
+from podium.testing._conformance.subject import Level, Subject, bad
+from podium.testing._fake import FakeDriver, FakeLauncher
 
-__all__ = ["Selection"]
+__all__ = ["OtherDriver", "Selection"]
+
+
+class OtherLauncher(FakeLauncher):
+    """The launcher of the other backend."""
+
+    backend = "podium_other"
+
+
+class OtherDriver(FakeDriver):
+    """Another backend, which a program uses beside the one under test."""
+
+    name = "podium_other"
+    priority = -1000
+    launcher_cls = OtherLauncher
 
 
 @contract("Selection")
@@ -42,6 +60,27 @@ class Selection(Subject):
         process = self.python("child.launch_add(executes)\nprint(podium.driver.active.name)")
         assert process.returncode == 0, bad(process)
         assert process.stdout.strip() == self.driver_class.name
+
+    @pytest.mark.needs("observes")
+    def test_two_backends_at_once(self, driver: Driver, level: Level) -> None:
+        """One program launches on this backend and on another in turn, and each launch goes where it should."""
+        podium.driver.register(OtherDriver)
+        try:
+            kernel, x = add_kernel(), podium.asarray([1, 2])
+            for step in range(3):
+                kernel[1, 2](x, 10)
+                with podium.use(OtherDriver.name) as other:
+                    y = podium.asarray([0])
+                    kernel[1, 1](y, 1)
+                    assert isinstance(other, OtherDriver) and len(other.launches) == step + 1
+                    assert other.launches[-1].parameters == (struct.pack("=Q", y.ptr), struct.pack("=i", 1))
+                if self.capabilities.records:
+                    assert self.last(driver).parameters == (struct.pack("=Q", x.ptr), struct.pack("=i", 10))
+            if self.capabilities.executes:
+                assert x.tolist() == [31, 32]
+            level.check(kernel)
+        finally:
+            podium.driver.unregister(OtherDriver.name)
 
     def test_a_misspelt_name_is_never_replaced(self, driver: Driver) -> None:
         """A name that is nearly the backend's is an error that suggests it.

@@ -16,7 +16,7 @@ __all__ = ["Streams"]
 
 
 _STEP = """
-extern "C" __global__ void step(int* x, int a) {
+extern "C" __global__ void advance(int* x, int a) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     x[i] = x[i] * 3 + a;
 }
@@ -79,7 +79,7 @@ class Streams(Subject):
         """Launches on one stream run in their order, and waiting for it waits for all of them."""
         import numpy
 
-        kernel, stream = podium.kernel(_STEP, "step", signature="x: *i32, a: i32"), podium.Stream()
+        kernel, stream = podium.kernel(_STEP, "advance", signature="x: *i32, a: i32"), podium.Stream()
         threads = self.threads(driver, 64)
         x = podium.asarray(numpy.zeros(64 * threads, numpy.int32))
         podium.synchronize()

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from podium.testing._capabilities import Capabilities
 from podium.testing._fake import RecordedLaunch
 from podium.testing._report import UNCLAIMED
 
-__all__ = ["TIMEOUT", "Level", "Subject", "bad"]
+__all__ = ["TIMEOUT", "Level", "Subject", "bad", "forget", "require_host_compiler"]
 
 TIMEOUT = 240
 """Seconds after which a process counts as hanging. A loaded machine must never come near it."""
@@ -53,6 +53,7 @@ class Level:
     name: str
     temperature: str
     cache: Path
+    prepared: bool = True
 
     def check(self, kernel: podium.Kernel) -> None:
         """Assert that a kernel that was launched is on this level."""
@@ -62,7 +63,11 @@ class Level:
         """Have nothing at all in the cache, if it is cold."""
         if self.temperature == "cold":
             shutil.rmtree(self.cache, ignore_errors=True)
-            _forget()
+            forget()
+
+    def cold(self) -> Level:
+        """Return what the cold run of the test has in place of this."""
+        return replace(self, temperature="cold")
 
 
 class Subject:
@@ -116,18 +121,16 @@ class Subject:
         cache, common = tmp_path / "cache", tmp_path_factory.getbasetemp() / "podium-common"
         monkeypatch.setenv("PODIUM_CACHE_DIR", str(cache))
         _copy_entries(common, cache, _COMMON)
-        _forget()
+        forget()
         name = self.driver_class.name
         by_hand = not self.installed
         if by_hand:
             podium.driver.register(self.driver_class)
         yield
-        for chain in (podium.hooks.enter, podium.hooks.exit, podium.hooks.compile, podium.hooks.load):
-            chain.clear()
         podium.driver.reset_active()
         if by_hand:
             podium.driver.unregister(name)
-        _forget()
+        forget()
         _copy_entries(cache, common, _COMMON)
 
     @property
@@ -180,25 +183,32 @@ class Subject:
         monkeypatch: pytest.MonkeyPatch,
         tmp_path_factory: pytest.TempPathFactory,
     ) -> Iterator[Level]:
-        """Each launcher level, cold and warm: the warm run has the disk cache of the cold one, and new memory."""
+        """Each launcher level, cold and warm: the warm run has the disk cache of the cold one, and new memory.
+
+        Where the cold run was not chosen, or is another process's, pytest's plug-in of podium makes it first.
+        """
         name, _, temperature = request.param.partition("-")
         if name == "generated":
             self.need("generated_level")
-            _require_host_compiler()
+            require_host_compiler()
         base = tmp_path_factory.getbasetemp()
         interpreted, folder = (
             base / "podium" / hashlib.sha256(request.node.nodeid.replace(request.param, each).encode()).hexdigest()[:16]
             for each in ("interpreted", name)
         )
-        if temperature == "cold":
+        ended = folder.with_suffix(".ended")
+        prepared = temperature == "cold" or ended.exists()
+        if temperature == "cold" or not prepared:
             shutil.rmtree(folder, ignore_errors=True)
             _copy_entries(base / "podium-common", folder, _COMMON)
             _copy_entries(interpreted, folder, _KERNELS)
         monkeypatch.setenv("PODIUM_LAUNCHER", name)
         monkeypatch.setenv("PODIUM_CACHE_DIR", str(folder))
-        _forget()
-        yield Level(name, temperature, folder)
+        forget()
+        yield Level(name, temperature, folder, prepared)
         _copy_entries(folder, base / "podium-common", _COMMON)
+        ended.parent.mkdir(parents=True, exist_ok=True)
+        ended.touch()
 
     @pytest.fixture
     def compiled(self, registered: None, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -269,8 +279,10 @@ class Subject:
         return len(self.recorded(driver)) if self.capabilities.records else 0
 
 
-def _forget() -> None:
-    """Forget what this process keeps in memory of the disk cache."""
+def forget() -> None:
+    """Forget what this process keeps in memory of the disk cache, and what a test has left in podium."""
+    for chain in (podium.hooks.enter, podium.hooks.exit, podium.hooks.compile, podium.hooks.load):
+        chain.clear()
     reset_cache()
     _generated._builds.clear()
 
@@ -285,7 +297,8 @@ def _copy_entries(source: Path, folder: Path, kind: str) -> None:
             shutil.copy2(entry, copy)
 
 
-def _require_host_compiler() -> None:
+def require_host_compiler() -> None:
+    """Skip the test where there is no C compiler for the generated level."""
     try:
         HostCompiler.find("c")
     except ToolchainError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from typing import Any
 
@@ -85,6 +86,38 @@ class Timeline(Subject):
         gc.collect()
         podium.synchronize()
         assert x.tolist() == [expected]
+
+    @pytest.mark.needs("streams", "executes")
+    def test_a_copy_comes_after_the_work_of_its_stream(self, driver: Driver) -> None:
+        """`tobytes(stream=...)`, right after a launch in that stream, has what the launch writes."""
+        kernel, x, stream = self._kernel("work"), podium.asarray([1]), podium.Stream()
+        kernel[1, 1](x, _TURNS, stream=stream)
+        assert int.from_bytes(x.tobytes(stream=stream), sys.byteorder, signed=True) == self._worked(1)
+
+    @pytest.mark.needs("executes")
+    def test_memory_is_freed_after_the_work_before_it(self, driver: Driver) -> None:
+        """An array that is dropped right after a launch is given to nobody else before the launch has ended."""
+        kernel = self._kernel("work")
+        stream = {"stream": podium.Stream()} if "streams" in driver.features else {}
+        for _ in range(3):
+            kernel[1, 1](podium.asarray([1] * 64), _TURNS, **stream)
+            others = [podium.asarray([7] * 64) for _ in range(4)]
+            podium.synchronize()
+            assert [other.tolist() for other in others] == [[7] * 64] * 4
+
+    @pytest.mark.needs("host_memory", "streams", "executes")
+    def test_host_arrays_are_kept_until_the_stream_has_passed(self, driver: Driver) -> None:
+        """A host array that the program drops right after a launch is there until its stream has passed the launch."""
+        import numpy
+
+        work, move, stream = self._kernel("work"), self._kernel("move"), podium.Stream()
+        slow, out = podium.asarray([1]), podium.asarray([0])
+        work[1, 1](slow, _TURNS, stream=stream)
+        move[1, 1](out, numpy.full(64, 42, numpy.int32), stream=stream)
+        gc.collect()
+        others = [numpy.full(64, 9, numpy.int32) for _ in range(8)]
+        stream.synchronize()
+        assert out.tolist() == [42] and all(other[0] == 9 for other in others)
 
     @pytest.mark.needs("events")
     def test_events_are_recorded_again_and_again(self, driver: Driver) -> None:
