@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from podium._record import field, record
+from podium.errors import PodiumError
 
-__all__ = ["Buffer", "Function", "Occupancy"]
+__all__ = ["Buffer", "Function", "Occupancy", "OwnedMemory"]
 
 
 class Buffer(Protocol):
@@ -18,6 +22,44 @@ class Buffer(Protocol):
 
     @property
     def size(self) -> int: ...
+
+
+class OwnedMemory:
+    """Memory of a vendor's allocator as a `Buffer`: `size` bytes at `ptr`, given back when the object goes away.
+
+    It is not given back in a forked child, whose parent still has it, nor at the end of the process, when the driver
+    may be gone already.
+    """
+
+    _address = 0  # what a finalizer finds if there is no allocation
+
+    def __init__(
+        self, size: int, alignment: int, allocate: Callable[[int], int], free: Callable[[int], None], *, kept: int = 1
+    ) -> None:
+        """Take memory: `allocate` is given bytes and returns an address, `free` is given that.
+
+        `kept` is what the allocator itself aligns to; for more, more is asked for, and the memory begins within it. An
+        error of podium that `free` raises is dropped: the device is lost, and the memory with it. Raises ValueError for
+        a size or an alignment that cannot be, and what `allocate` raises.
+        """
+        if size < 0:
+            raise ValueError(f"A buffer of {size} bytes cannot be")
+        if alignment < 1 or alignment & (alignment - 1):
+            raise ValueError(f"An alignment is a power of two, not {alignment}")
+        self.size, self._free, self._process = size, free, os.getpid()
+        self._address = allocate(max(size, 1) + (alignment - kept if alignment > kept else 0))
+        self.ptr = -(-self._address // alignment) * alignment
+
+    def __repr__(self) -> str:
+        return f"<memory of {self.size} bytes at {self.ptr:#x}>"
+
+    def __del__(
+        self, is_ending: Callable[[], bool] = sys.is_finalizing, process: Callable[[], int] = os.getpid
+    ) -> None:
+        if self._address and not is_ending() and process() == self._process:
+            address, self._address = self._address, 0
+            with suppress(PodiumError):
+                self._free(address)
 
 
 @record(frozen=True)

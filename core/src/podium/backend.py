@@ -32,7 +32,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, final
 
 from podium._fork import ForkSafeLock
-from podium._function import Buffer, Function, Occupancy
+from podium._function import Buffer, Function, Occupancy, OwnedMemory
 from podium._launch_config import LaunchConfig
 from podium._launcher import Launcher
 from podium._object_code import ObjectCode
@@ -72,6 +72,7 @@ __all__ = [
     "ObjectCode",
     "Occupancy",
     "Options",
+    "OwnedMemory",
     "Parameter",
     "Parameters",
     "Program",
@@ -144,8 +145,7 @@ class Driver(ABC):
 
     Their names begin with PODIUM_, the backend's name in capitals and an underscore: PODIUM_CPU_THREADS. Where any are
     given, the doctor tells other names of that form as errors. `environment_flag` reads one that is on or off. A value
-    that means nothing is a `SettingError`; one from ``__init__`` reaches the user as it is.
-    """
+    that means nothing is a `SettingError`; one from ``__init__`` reaches the user as it is."""
 
     dlpack_devices: ClassVar[frozenset[int]]
     """The DLPack device types whose memory kernels can reach, such as 2 for CUDA.

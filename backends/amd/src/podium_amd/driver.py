@@ -140,8 +140,8 @@ class AmdDriver(Driver):
 
     # ---- memory ----
 
-    allocate = deferred(Driver.allocate, "podium_amd.memory:DeviceBuffer")
-    allocate_pinned = deferred(Driver.allocate_pinned, "podium_amd.memory:PinnedBuffer")
+    allocate = deferred(Driver.allocate, "podium_amd.memory:device_memory")
+    allocate_pinned = deferred(Driver.allocate_pinned, "podium_amd.memory:pinned_memory")
     copy = deferred(Driver.copy, "podium_amd.memory")
 
     # ---- streams and events ----

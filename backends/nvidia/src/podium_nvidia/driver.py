@@ -137,8 +137,8 @@ class NvidiaDriver(Driver):
 
     # ---- memory ----
 
-    allocate = deferred(Driver.allocate, "podium_nvidia.memory:DeviceBuffer")
-    allocate_pinned = deferred(Driver.allocate_pinned, "podium_nvidia.memory:PinnedBuffer")
+    allocate = deferred(Driver.allocate, "podium_nvidia.memory:device_memory")
+    allocate_pinned = deferred(Driver.allocate_pinned, "podium_nvidia.memory:pinned_memory")
     copy = deferred(Driver.copy, "podium_nvidia.memory")
 
     # ---- streams and events ----

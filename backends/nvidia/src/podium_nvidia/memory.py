@@ -1,14 +1,12 @@
-"""Memory of devices and pinned memory of the host, as buffers of the driver protocol; copies between all of them."""
+"""Memory of devices and pinned memory of the host; copies between all of them."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
+from podium.backend import OwnedMemory
 from podium.errors import OutOfResourcesError, PodiumError
 
 from podium_nvidia import context
@@ -16,7 +14,7 @@ from podium_nvidia.api import check, driver
 from podium_nvidia.device import Attribute, attribute
 from podium_nvidia.status import INVALID_CONTEXT, INVALID_VALUE, OUT_OF_MEMORY, launch_error
 
-__all__ = ["DeviceBuffer", "PinnedBuffer", "copy", "pointer_device"]
+__all__ = ["copy", "device_memory", "pinned_memory", "pointer_device"]
 
 # What the driver's own allocations are aligned to.
 _DEVICE_ALIGNMENT, _HOST_ALIGNMENT = 256, 4096
@@ -29,102 +27,69 @@ _HOST_MEMORY, _DEVICE_MEMORY = 1, 2
 _DL_CPU, _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 1, 2, 3, 13
 
 
-class _Buffer:
-    """Memory of `size` bytes at address `ptr`; it is freed with the object."""
+def device_memory(size: int, alignment: int, device: int, stream: int | None) -> OwnedMemory:
+    """Allocate memory of a device: with a stream it is there, and is freed, in its order; without, for any stream.
 
-    _address = 0  # what a finalizer finds if there is no allocation
-    _kind = "memory in bytes"
+    Raises `OutOfResourcesError`, or `LaunchError` if earlier work has failed.
+    """
+    functions = driver()
+    order = stream if stream is not None and attribute(device, Attribute.MEMORY_POOLS_SUPPORTED) else None
 
-    def __init__(self, size: int, alignment: int, device: int, kept: int) -> None:
-        if size < 0:
-            raise ValueError(f"A buffer of {size} bytes cannot be")
-        if alignment < 1 or alignment & (alignment - 1):
-            raise ValueError(f"An alignment is a power of two, not {alignment}")
-        self.size, self.device, self._process = size, device, os.getpid()
-        # the driver aligns to `kept` bytes; for more, the memory begins somewhere within what is allocated
-        self._address = self._allocate(max(size, 1) + (alignment - kept if alignment > kept else 0))
-        self.ptr = -(-self._address // alignment) * alignment
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.size} bytes at {self.ptr:#x}>"
-
-    def __del__(
-        self, is_ending: Callable[[], bool] = sys.is_finalizing, process: Callable[[], int] = os.getpid
-    ) -> None:
-        # Not in a forked child, whose parent still uses it, nor at the end, when the driver may be gone already.
-        if self._address and not is_ending() and process() == self._process:
-            with suppress(PodiumError):  # the context is lost, and the memory with it
-                self._free()
-            self._address = 0
-
-    def _allocate(self, room: int) -> int:
-        raise NotImplementedError
-
-    def _free(self) -> None:
-        raise NotImplementedError
-
-    def _free_bytes(self) -> int:
-        raise NotImplementedError
-
-    def _checked(self, status: int, place: Any) -> int:
-        if status == OUT_OF_MEMORY or (status == INVALID_VALUE and self.size >= _MORE_THAN_ANY):
-            raise OutOfResourcesError("allocate", self._kind, self.size, self._free_bytes(), "free some")
-        if status:
-            raise launch_error(status, f"allocating {self.size} bytes", self.device)
+    def allocate(room: int) -> int:
+        place = ctypes.c_void_p()
+        with context.current(device), context.relaxed():
+            if order is None:
+                status = functions.cuMemAlloc(ctypes.byref(place), room)
+            else:
+                status = functions.cuMemAllocAsync(ctypes.byref(place), room, order)
+            if status:
+                raise _refusal(status, "memory in bytes", size, _free_bytes, device)
         return place.value or 0
 
+    def free(address: int) -> None:
+        with context.current(device), context.relaxed():
+            if order is None:
+                functions.cuMemFree(address)  # waits for the work before; its failure is that work's
+            elif functions.cuMemFreeAsync(address, order):
+                functions.cuMemFree(address)  # the stream is no more
 
-class DeviceBuffer(_Buffer):
-    """Memory of a device. With a stream it is there, and is freed, in the stream's order; without, for any stream."""
-
-    def __init__(self, size: int, alignment: int, device: int, stream: int | None) -> None:
-        """Allocate. Raises `OutOfResourcesError`, or `LaunchError` if earlier work has failed."""
-        in_order = stream is not None and attribute(device, Attribute.MEMORY_POOLS_SUPPORTED)
-        self._stream = stream if in_order else None
-        super().__init__(size, alignment, device, _DEVICE_ALIGNMENT)
-
-    def _allocate(self, room: int) -> int:
-        functions, place = driver(), ctypes.c_void_p()
-        with context.current(self.device), context.relaxed():
-            if self._stream is None:
-                return self._checked(functions.cuMemAlloc(ctypes.byref(place), room), place)
-            return self._checked(functions.cuMemAllocAsync(ctypes.byref(place), room, self._stream), place)
-
-    def _free(self) -> None:
-        functions = driver()
-        with context.current(self.device), context.relaxed():
-            if self._stream is None:
-                functions.cuMemFree(self._address)  # waits for the work before; its failure is that work's
-            elif functions.cuMemFreeAsync(self._address, self._stream):
-                functions.cuMemFree(self._address)  # the stream is no more
-
-    def _free_bytes(self) -> int:
-        free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        status = driver().cuMemGetInfo(ctypes.byref(free), ctypes.byref(total))
-        return 0 if status else free.value
+    return OwnedMemory(size, alignment, allocate, free, kept=_DEVICE_ALIGNMENT)
 
 
-class PinnedBuffer(_Buffer):
-    """Memory of the host that devices reach, and that copies need not stage."""
+def pinned_memory(size: int, alignment: int, device: int) -> OwnedMemory:
+    """Allocate memory of the host that devices reach, and that copies need not stage. Raises `OutOfResourcesError`."""
+    functions = driver()
 
-    _kind = "pinned memory of the host in bytes"
-
-    def __init__(self, size: int, alignment: int, device: int) -> None:
-        """Allocate. Raises `OutOfResourcesError`."""
-        super().__init__(size, alignment, device, _HOST_ALIGNMENT)
-
-    def _allocate(self, room: int) -> int:
+    def allocate(room: int) -> int:
         place = ctypes.c_void_p()
-        with context.current(self.device), context.relaxed():
-            status = driver().cuMemHostAlloc(ctypes.byref(place), room, _PORTABLE_AND_MAPPED)
-            return self._checked(status, place)
+        with context.current(device), context.relaxed():
+            status = functions.cuMemHostAlloc(ctypes.byref(place), room, _PORTABLE_AND_MAPPED)
+            if status:
+                raise _refusal(status, "pinned memory of the host in bytes", size, _free_host_bytes, device)
+        return place.value or 0
 
-    def _free(self) -> None:
-        with context.current(self.device), context.relaxed():
-            driver().cuMemFreeHost(self._address)
+    def free(address: int) -> None:
+        with context.current(device), context.relaxed():
+            functions.cuMemFreeHost(address)
 
-    def _free_bytes(self) -> int:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+    return OwnedMemory(size, alignment, allocate, free, kept=_HOST_ALIGNMENT)
+
+
+def _refusal(status: int, what: str, size: int, free_bytes: Callable[[], int], device: int) -> PodiumError:
+    """Make the error for memory that there is not, or for a call that fails because of earlier work."""
+    if status == OUT_OF_MEMORY or (status == INVALID_VALUE and size >= _MORE_THAN_ANY):
+        return OutOfResourcesError("allocate", what, size, free_bytes(), "free some")
+    return launch_error(status, f"allocating {size} bytes", device)
+
+
+def _free_bytes() -> int:
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    status = driver().cuMemGetInfo(ctypes.byref(free), ctypes.byref(total))
+    return 0 if status else free.value
+
+
+def _free_host_bytes() -> int:
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
 
 
 def copy(destination: int, source: int, size: int, device: int, stream: int) -> None:
