@@ -989,10 +989,10 @@ def test_the_last_launches_are_recorded(fake: FakeDriver, kernel: podium.Kernel)
     recent = podium.recent_launches()
     assert len(recent) == 64
     assert [each.grid[0] for each in recent] == list(range(7, 71))
-    assert recent[-1].kernel == "k" and recent[-1].block == (2, 1, 1)
+    assert (recent[-1].kernel, recent[-1].backend) == ("k", "fake") and recent[-1].block == (2, 1, 1)
     assert (recent[-1].device, recent[-1].stream) == (0, 70)
     assert recent[-1].number == recent[0].number + 63
-    assert "k grid (70, 1, 1) block (2, 1, 1) device 0 stream 0x46" in str(recent[-1])
+    assert "k grid (70, 1, 1) block (2, 1, 1) on fake device 0 stream 0x46" in str(recent[-1])
 
 
 def test_an_error_status_lists_the_last_launches(fake: FakeDriver, kernel: podium.Kernel) -> None:

@@ -92,7 +92,7 @@ class DriverGraph(ExecutableGraph):
         # Not at exit: the driver may be gone by then, and the process gives everything back anyway.
         weakref.finalize(self, _destroy, driver, handle, device).atexit = False
         # what the C of replays reads
-        self._id, self._state_address = _id_of(self.name), _state.address()
+        self._id, self._state_address = _id_of(self.name, driver.name), _state.address()
         table = self.library[0] if self.library is not None else None
         self._current_stream = table.stream_function if table is not None else 0
         self._library_device = self.library[1:] if self.library is not None else (0, 0)

@@ -117,7 +117,7 @@ class Launcher:
         self._export_stream = packer.export_stream
         self.binaries: dict[int, Target] = {}  # by device: what the code that is loaded there was compiled for
         self._configs: dict[Dim3, LaunchConfig] = {}
-        self._id = _state.new_id(self.name)
+        self._id = _state.new_id(self.name, self.driver.name)
         self._state_address = _state.address()
         self._flags = int(self.cooperative) | int(self.dependent) << 1
         self.generated: Any = None  # the Launcher of the generated module, once there is one

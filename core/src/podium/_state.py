@@ -74,7 +74,7 @@ _put, _SIZE = _LAUNCH.pack_into, _LAUNCH.size
 
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_state))  # C reads it until the process ends, longer than this module lives
 _ids = itertools.count(1)
-_names: dict[int, str] = {}
+_launched: dict[int, tuple[str, str]] = {}  # by number: the kernel and the backend
 
 
 @_record.record(frozen=True)
@@ -83,14 +83,15 @@ class RecentLaunch:
 
     number: int
     kernel: str
+    backend: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     device: int
     stream: int
 
     def __str__(self) -> str:
-        shape = f"grid {self.grid} block {self.block}"
-        return f"#{self.number} {self.kernel} {shape} device {self.device} stream {self.stream:#x}"
+        where = f"on {self.backend} device {self.device} stream {self.stream:#x}"
+        return f"#{self.number} {self.kernel} grid {self.grid} block {self.block} {where}"
 
 
 def address() -> int:
@@ -98,10 +99,10 @@ def address() -> int:
     return ctypes.addressof(_state)
 
 
-def new_id(kernel: str) -> int:
-    """Give a kernel the number by which the record of launches knows it."""
+def new_id(kernel: str, backend: str) -> int:
+    """Give a kernel on a backend the number by which the record of launches knows it."""
     number = next(_ids)
-    _names[number] = kernel
+    _launched[number] = kernel, backend
     return number
 
 
@@ -134,8 +135,8 @@ def recent() -> list[RecentLaunch]:
     total = int(_state.launches)
     return [
         RecentLaunch(
-            number=number,
-            kernel=_names.get(slot.kernel, "?"),
+            number,
+            *_launched.get(slot.kernel, ("?", "?")),
             grid=tuple(slot.grid),
             block=tuple(slot.block),
             device=slot.device,
