@@ -1,24 +1,17 @@
-"""The distributions as users get them: what is in them, and that an installed copy works without the repository.
-
-Everything is built with the hatchling that is installed, and installed without an index, so no network is needed.
-"""
+"""The distributions as users get them: what is in them, and that an installed copy works without the repository."""
 
 from __future__ import annotations
 
-import os
-import site
-import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
 from dataclasses import dataclass
 from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from installed import ROOT, Environment, build
 
-ROOT = Path(__file__).parent.parent
 PROJECTS = [ROOT / "core", *sorted(path.parent for path in (ROOT / "backends").glob("*/pyproject.toml"))]
 IDS = [project.name for project in PROJECTS]
 
@@ -35,21 +28,6 @@ class Built:
     def package(self) -> Path:
         """The import package in the repository."""
         return next(path.parent for path in (self.project / "src").glob("*/_version.py"))
-
-
-def run(command: list[str], folder: Path, **environment: str) -> str:
-    """Run a command in a folder, without the settings of this process that lead back to the repository."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PODIUM_", "PYTHON", "VIRTUAL_"))}
-    done = subprocess.run(command, cwd=folder, env=kept | environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def build(project: Path, target: str, folder: Path) -> Path:
-    """Build a wheel or a source distribution of a project into a folder."""
-    run([sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)], project)
-    (made,) = folder.glob("*.whl" if target == "wheel" else "*.tar.gz")
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -135,41 +113,10 @@ def test_the_metadata_agree(built: dict[Path, Built]) -> None:
             assert f"[podium]\n{project.name} = {built[project].package.name}.plugin" in listed
 
 
-@dataclass(frozen=True)
-class Installed:
-    """A virtual environment that has the wheels, and the dependencies but nothing else of this environment."""
-
-    folder: Path
-    python: Path
-    dependencies: Path
-
-    def run(self, *arguments: str, **environment: str) -> str:
-        """Run its Python."""
-        cache = str(self.folder / "cache")
-        return run(
-            [str(self.python), *arguments],
-            self.folder,
-            **{"PYTHONPATH": str(self.dependencies), "PODIUM_CACHE_DIR": cache, **environment},
-        )
-
-
 @pytest.fixture(scope="module")
-def installed(built: dict[Path, Built], tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(built: dict[Path, Built], tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Install the wheels into a new virtual environment."""
-    folder = tmp_path_factory.mktemp("installed")
-    venv.create(folder / "venv", with_pip=False, symlinks=True)
-    python = folder / "venv" / "bin" / "python"
-    wheels = [str(each.wheel) for each in built.values()]
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "--quiet"]
-    run([*pip, *wheels], folder)
-    # All that is installed here may be a dependency, but for podium itself and what leads back to the repository.
-    dependencies = folder / "dependencies"
-    dependencies.mkdir()
-    for base in site.getsitepackages():
-        for path in sorted(Path(base).iterdir()):
-            if not path.name.lower().startswith(("podium", "__editable__")) and path.suffix != ".pth":
-                (dependencies / path.name).symlink_to(path)
-    return Installed(folder, python, dependencies)
+    return Environment.make(tmp_path_factory.mktemp("installed"), [each.wheel for each in built.values()])
 
 
 PROGRAM = f"""
@@ -195,12 +142,12 @@ for name, module in sys.modules.items():
 
 
 @pytest.mark.parametrize("level", ["interpreted", "generated"])
-def test_an_installed_copy_runs_a_kernel_by_itself(installed: Installed, level: str) -> None:
+def test_an_installed_copy_runs_a_kernel_by_itself(installed: Environment, level: str) -> None:
     """The installed wheels compile, load and launch a kernel at either level and open no file of the repository."""
     assert installed.run("-c", PROGRAM, PODIUM_LAUNCHER=level) == f"[12.0, 24.0, 36.0] {level}\n"
 
 
-def test_an_installed_copy_has_its_command(installed: Installed) -> None:
+def test_an_installed_copy_has_its_command(installed: Environment) -> None:
     """The command is installed, knows its version, and its demo runs."""
     command = str(installed.python.parent / "podium")
     (version,) = metadata_of_installed(installed)
@@ -209,7 +156,7 @@ def test_an_installed_copy_has_its_command(installed: Installed) -> None:
     installed.run(command, "demo")
 
 
-def metadata_of_installed(installed: Installed) -> set[str]:
+def metadata_of_installed(installed: Environment) -> set[str]:
     names = "podium", *(f"podium-{project.name}" for project in PROJECTS[1:])
     code = f"from importlib.metadata import version\nprint(*map(version, {names!r}))"
     return set(installed.run("-c", code).split())

@@ -1,0 +1,175 @@
+"""Several real backends in one environment: damaged one by one, and removed while a process runs.
+
+Everything is installed from wheels, in folders of its own. The NVIDIA backend is on the recording driver.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from installed import Environment
+from recording.cuda.library import build, compiler
+from together import BACKENDS, Damage, Report, Site, doctors, wheels
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the recording library is for Linux"),
+    pytest.mark.skipif(compiler() is None, reason="there is no C compiler for the recording library"),
+    pytest.mark.oldest,
+]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with all backends, the wheels that they came from, and the recording CUDA driver."""
+
+    environment: Environment
+    wheels: dict[str, Path]
+    libcuda: Path
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """Install the core and all backends from wheels."""
+    folder = tmp_path_factory.mktemp("together")
+    made = wheels(folder / "wheels")
+    return Installed(Environment.make(folder, made.values()), made, build())
+
+
+# ---- Each of them broken ----
+
+
+@dataclass(frozen=True)
+class Case:
+    """A damage to one backend, and what the doctor must say: state, reason and advice; None if it is in no row."""
+
+    backend: str
+    damage: Damage
+    state: str | None
+    reason: str | None = None
+    advice: str | None = None
+    version: str = "0.1.0"
+    distribution: str | None = None
+
+
+def _second_distribution(site: Site) -> None:
+    other = site.folder / "other_vendor-2.5.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-vendor\nVersion: 2.5\n")
+    (other / "entry_points.txt").write_text(f"[podium]\n{site.name} = podium_{site.name}.plugin\n")
+
+
+def _rest_of_an_upgrade(site: Site) -> None:
+    site.metadata.rename(site.folder / f"~{site.metadata.name[1:]}")
+
+
+def _folder_in_place_of(name: str) -> Damage:
+    def damage(site: Site) -> None:
+        (site.metadata / name).unlink()
+        (site.metadata / name).mkdir()
+
+    return damage
+
+
+def _raising(error: str) -> str:
+    return f"raise {error}"
+
+
+CASES = {
+    # the plug-in's module
+    "missing dependency": Case("nvidia", lambda site: site.write("plugin.py", "import no_such_library"), "failed", "it needs 'no_such_library', which cannot be found"),
+    "syntax error": Case("amd", lambda site: site.write("plugin.py", "def f(:"), "failed", "importing podium_amd.plugin failed: SyntaxError"),
+    "ends the program": Case("nvidia", lambda site: site.write("plugin.py", "import sys; sys.exit(0)"), "failed", "importing podium_nvidia.plugin failed: SystemExit: 0"),
+    "cancelled": Case("serial", lambda site: site.write("plugin.py", "import asyncio\nraise asyncio.CancelledError('x')"), "failed", "importing podium_serial.plugin failed: CancelledError: x"),
+    "endless recursion": Case("opencl", lambda site: site.write("plugin.py", "def f(): f()\nf()"), "failed", "importing podium_opencl.plugin failed: RecursionError"),
+    "zeros in the file": Case("cpu", lambda site: site.write("plugin.py", "\0" * 100), "failed", "importing podium_cpu.plugin failed: SyntaxError|source code string cannot contain null bytes"),
+    "newer plug-in API": Case("nvidia", lambda site: site.replace("plugin.py", "PODIUM_API = 1", "PODIUM_API = 2"), "failed", "podium-nvidia 0.1.0 speaks plug-in API 2, but podium 0.1.0 speaks plug-in API 1. Upgrade podium$"),
+    "no plug-in API": Case("serial", lambda site: site.replace("plugin.py", "PODIUM_API = 1", ""), "failed", "podium_serial.plugin states no PODIUM_API"),
+    # the driver's
+    "driver imports what is missing": Case("nvidia", lambda site: site.write("driver.py", "import no_such_library"), "failed", "it needs 'no_such_library'"),
+    "method missing": Case("cpu", lambda site: site.replace("driver.py", "def describe_status", "def describe_statuses"), "failed", "returned CpuDriver, which lacks describe_status"),
+    "another name": Case("opencl", lambda site: site.replace("driver.py", 'name = "opencl"', 'name = "other"'), "failed", "whose name is 'other' and not 'opencl'"),
+    "launcher missing": Case("serial", lambda site: (site.package / "launcher.py").unlink(), "failed|active", None),
+    "cannot be made": Case("nvidia", lambda site: site.method("__init__", _raising("OSError('no bus')")), "failed", r"NvidiaDriver\(\) failed: OSError: no bus$"),
+    "ends the program when made": Case("serial", lambda site: site.method("__init__", _raising("SystemExit('bye')")), "failed", r"SerialDriver\(\) failed: SystemExit: bye$"),
+    # whether it can run
+    "reason raises": Case("nvidia", lambda site: site.reason(_raising("OSError('the\\nbus')")), "failed", r"inactive_reason\(\) failed: OSError: the bus$"),
+    "reason ends the program": Case("cpu", lambda site: site.reason(_raising("SystemExit(3)")), "failed", r"inactive_reason\(\) failed: SystemExit: 3$"),
+    "reason is a number": Case("nvidia", lambda site: site.reason("return 42"), "failed", "returned 42, neither a reason nor None"),
+    "reason is empty": Case("serial", lambda site: site.reason("return ' '"), "failed", "returned ' ', neither a reason nor None"),
+    # devices and launchers
+    "devices raise": Case("nvidia", lambda site: site.method("devices", _raising("ZeroDivisionError('no bus')")), "active", None, r"devices cannot be listed: devices\(\) failed: ZeroDivisionError: no bus. This is a bug of the backend"),
+    "no devices": Case("cpu", lambda site: site.method("devices", "return []"), "active", None, "it is active but has no devices: report this to podium-cpu"),
+    "template missing": Case("nvidia", lambda site: (site.package / "launch.c.in").unlink(), "active", None, r"launchers cannot be generated: the template .*launch.c.in.* Install it again"),
+    # what pip has left
+    "package missing": Case("nvidia", lambda site: shutil.rmtree(site.package), "failed", "its package is not importable: ModuleNotFoundError: No module named 'podium_nvidia'"),
+    "package without its modules": Case("amd", lambda site: [path.unlink() for path in site.package.rglob("*.py")], "failed", "its package is not importable: .*No module named 'podium_amd.plugin'"),
+    "METADATA missing": Case("cpu", lambda site: (site.metadata / "METADATA").unlink(), "active", None, "its metadata are gone, so it can be neither upgraded nor removed"),
+    "entry points missing": Case("nvidia", lambda site: (site.metadata / "entry_points.txt").unlink(), None, None, "its entry_points.txt is gone, so its backends are not seen. Install it again"),
+    "entry points are no text": Case("serial", lambda site: (site.metadata / "entry_points.txt").write_bytes(b"\xff\xfe\0" * 99), None, None, "its entry_points.txt cannot be read .*utf-8"),
+    "entry points are a folder": Case("nvidia", _folder_in_place_of("entry_points.txt"), None, None, "its entry_points.txt cannot be read .*Is a directory"),
+    "entry points without a section": Case("cpu", lambda site: site.write("entry_points.txt", "cpu = podium_cpu.plugin\n"), None, None, "its entry_points.txt has the line 'cpu = podium_cpu.plugin', which names no entry point"),
+    "entry point without a module": Case("nvidia", lambda site: site.write("entry_points.txt", "[podium]\nnvidia\n"), "failed", "its entry point 'nvidia' does not name a module"),
+    "entry point twice, the same": Case("nvidia", lambda site: site.write("entry_points.txt", "[podium]\nnvidia = podium_nvidia.plugin\n" * 2), "active"),
+    "metadata missing": Case("opencl", lambda site: shutil.rmtree(site.metadata), None),
+    "two distributions": Case("nvidia", _second_distribution, "failed", "it is provided by other-vendor 2.5 and by podium-nvidia 0.1.0; remove all but one", distribution="other-vendor and podium-nvidia", version="2.5 and 0.1.0"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reports(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    """What the doctor says of each case, and without damage under the name of "whole"."""
+    folder = tmp_path_factory.mktemp("sites")
+    packages = installed.environment.packages
+    made = {"whole": Site.make(folder / "whole", packages, "cpu")}
+    for index, (name, case) in enumerate(CASES.items()):
+        made[name] = Site.make(folder / str(index), packages, case.backend)
+        case.damage(made[name])
+    answers = doctors(
+        installed.environment,
+        [site.folder for site in made.values()],
+        folder / "answers",
+        PODIUM_NVIDIA_LIBCUDA=str(installed.libcuda),
+    )
+    return {name: answers[site.folder] for name, site in made.items()}
+
+
+def test_the_doctor_of_a_whole_environment(reports: dict[str, Report]) -> None:
+    """All backends are there with distribution and version, and the GPU's is the chosen one."""
+    whole = reports["whole"]
+    assert [each["name"] for each in whole.data["backends"]] == list(BACKENDS)
+    rows = {name: whole.row(name) or () for name in BACKENDS}
+    assert {name: row[:2] for name, row in rows.items()} == {name: (f"podium-{name}", "0.1.0") for name in BACKENDS}
+    for name in ("cpu", "nvidia", "serial"):
+        assert rows[name][2:] == ("active", None)
+    assert (whole.chosen, whole.status, whole.data["distributions"]) == ("nvidia", 0, [])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_of_them_is_damaged(reports: dict[str, Report], name: str) -> None:
+    """DISC-01, DISC-02, DISC-03: the others are as ever, and the table and the advice tell what is the matter."""
+    case, report, whole = CASES[name], reports[name], reports["whole"]
+    for other in BACKENDS:
+        if other != case.backend:
+            assert report.row(other) == whole.row(other)
+    row = report.row(case.backend)
+    if case.state is None:
+        assert row is None
+    else:
+        assert row is not None, report.findings
+        assert row[:2] == (case.distribution or f"podium-{case.backend}", case.version)
+        assert re.fullmatch(case.state, row[2]), row
+        assert (case.reason is None) or re.search(case.reason, row[3]), row
+    if row is not None and row[2] == "failed":
+        assert f"backend {case.backend}: {row[3]}" in report.findings
+    assert case.advice is None or re.search(case.advice, report.findings), report.findings
+    expected = "nvidia" if case.backend != "nvidia" or (row is not None and row[2] == "active") else "cpu"
+    if expected == "cpu" and (opencl := whole.row("opencl")) is not None and opencl[2] == "active":
+        expected = "opencl"
+    assert report.chosen == expected
+    unusable = name in ("devices raise",)
+    assert report.status == int(unusable), report.findings
