@@ -10,11 +10,13 @@ import pytest
 import podium
 import podium.backend
 import podium.errors
+import podium.parts
 import podium.testing
 
 FOLDER = Path(__file__).parent.parent
 FILES = sorted([*FOLDER.glob("src/**/*.py"), *FOLDER.glob("tests/**/*.py")])
-PUBLIC = {module.__name__: set(module.__all__) for module in (podium, podium.backend, podium.errors, podium.testing)}
+MODULES = (podium, podium.backend, podium.errors, podium.parts, podium.testing)
+PUBLIC = {module.__name__: set(module.__all__) for module in MODULES}
 
 
 def imported(tree: ast.AST) -> list[tuple[str, str, int]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from podium.backend import ObjectCode, Options, Program, Target
 from podium.errors import BackendError, CompileError, Diagnostic, ToolchainError
+from podium.parts import compile_error
 
 from podium_opencl._version import __version__
 from podium_opencl.device import OpenDevice, device_of_arch, is_forked, open_devices
@@ -165,23 +166,12 @@ def _options(options: Options) -> Sequence[str]:
 
 
 def _refusal(built: Built, program: Program, target: Target) -> CompileError:
-    diagnostics = tuple(
+    diagnostics = [
         Diagnostic(each["file"], int(each["line"]), int(each["column"]), each["severity"], each["message"].strip())
         for pattern in _DIAGNOSTICS
         for each in pattern.finditer(built.log)
-    )
-    errors = [each for each in diagnostics if each.severity.endswith("error")]
-    name, text = describe(built.status)
-    if errors:
-        first = errors[0]
-        said = f"{first.file}:{first.line}:{first.column}: {first.message}"
-        said += f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    else:
-        said = next((line.strip() for line in built.log.splitlines() if line.strip()), f"{name}: {text}")
-    return CompileError(
-        f"OpenCL could not build {program.label}: {said}",
-        log=built.log or f"{name}: {text}",
-        diagnostics=diagnostics,
-        program=program.label,
-        target=str(target),
+    ]
+    said = ": ".join(describe(built.status))
+    return compile_error(
+        program, target, log=built.log or said, diagnostics=diagnostics, otherwise=built.log.splitlines() or [said]
     )
