@@ -12,7 +12,7 @@ from podium_opencl.translation.expressions import Expressions
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.resolution import Argument, Arguments, Templated
 from podium_opencl.translation.symbols import Function, Local, Scope, Struct, function_declarator, name_node, text_of
-from podium_opencl.translation.types import VOID, Type, pointer, promoted, spelled
+from podium_opencl.translation.types import SCALARS, VOID, Type, pointer, promoted, spelled
 from podium_opencl.translation.uniformity import is_uniform
 from podium_opencl.translation.values import Value, convert, identity, loaded, named
 
@@ -65,6 +65,8 @@ class Calls(Expressions):
         found = self.resolution.symbol(called, self.scope)
         if isinstance(found, Local):
             return self._invoked(node, self._given(nodes), self.value(called))
+        if isinstance(found, list) and found[0].name == found[0].scope.name and found[0].scope.owner is not None:
+            return self._made(node, found[0].scope.owner, nodes)  # a constructor, called within its struct
         if isinstance(found, (list, Templated)):
             functions = found if isinstance(found, list) else list(found.functions)
             explicit = found if isinstance(found, Templated) else None
@@ -263,16 +265,22 @@ class Calls(Expressions):
         names = {text_of(each) for each in _template_names(function.template)}
         for node, value in zip(nodes, given):
             if isinstance(value, Value):
-                specifier = node.child_by_field_name("type")
+                specifier, declarator = node.child_by_field_name("type"), node.child_by_field_name("declarator")
+                kind = value.type if "&" in text_of(declarator) else loaded(value).type
                 if specifier is not None:
-                    self._unify(specifier, node.child_by_field_name("declarator"), loaded(value).type, names, found)
+                    self._unify(specifier, declarator, kind, names, found)
         return found
 
     def _unify(
         self, specifier: Node, declarator: Node | None, kind: Type, names: set[str], found: dict[str, Argument]
     ) -> None:
         while declarator is not None and declarator.type.endswith("declarator"):
-            if "pointer" in declarator.type or "array" in declarator.type:
+            if declarator.type == "array_declarator" and kind.kind == "array":
+                size = text_of(declarator.child_by_field_name("size"))
+                if size in names and kind.count is not None:
+                    found.setdefault(size, Local(str(kind.count), SCALARS["int"], constant=kind.count))
+                kind = kind.target
+            elif "pointer" in declarator.type or "array" in declarator.type:
                 if kind.kind != "pointer":
                     return
                 kind = kind.target
@@ -313,13 +321,10 @@ class Calls(Expressions):
             parameters.append(Parameter(name, value.type, uniform))
         this = None
         if base is not None:
-            text = base.text if base.is_lvalue or base.text.startswith("((") else ""
-            if not text or (not base.is_lvalue and "{" not in text):
-                raise self.refused(
-                    node, "podium-opencl calls member functions of variables only: name the object first"
-                )
-            this_type = pointer(base.type, base.space)
-            texts.insert(0, Value(f"(&{text})", this_type))
+            # A value that lies nowhere is put into an array of one.
+            text = f"(&{base.text})" if base.is_lvalue else f"(({base.type.name}[1]){{{base.text}}})"
+            this_type = pointer(base.type, base.space if base.is_lvalue else "private")
+            texts.insert(0, Value(text, this_type))
             this = Parameter("podium_this", this_type)
         collective = chosen.function.name in self.whole.collective
         masked = collective and self.is_masked
@@ -385,7 +390,7 @@ def parameter_nodes(listed: Node | None) -> list[Node]:
 def _template_names(template: Node) -> list[Node]:
     found: list[Node] = []
     for each in template.named_children:
-        found += [inner for inner in each.named_children if inner.type == "type_identifier"]
+        found += [inner for inner in each.named_children if inner.type in ("type_identifier", "identifier")]
     return found
 
 

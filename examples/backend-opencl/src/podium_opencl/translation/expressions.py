@@ -51,6 +51,7 @@ _INDICES = {
     "blockDim": "get_local_size",
     "gridDim": "get_num_groups",
 }
+_NAMES = ("identifier", "qualified_identifier", "template_function")
 _COMPARISONS = ("<", ">", "<=", ">=", "==", "!=")
 
 
@@ -98,7 +99,7 @@ class Expressions(Context):
                 kind = dict(scope.owner.members).get(name)
                 if kind is not None and identity(scope.owner) == identity(self.this.type.target):
                     return self._member_of(
-                        Value("(*podium_this)", scope.owner, space=self.this.type.space or "?"), name
+                        Value("(*podium_this)", scope.owner, None, True, self.this.type.space or "?"), name
                     )
             scope = scope.parent
         if name in _INDICES:
@@ -136,7 +137,7 @@ class Expressions(Context):
 
     def _variable(self, found: Variable) -> Value:
         kind = self.variable_type(found)
-        initial = found.declarator.child_by_field_name("value")
+        initial = found.initial
         if found.is_constant and kind.is_number:
             if initial is None:
                 raise Refusal(f"the constant {found.name} has no value")
@@ -154,7 +155,7 @@ class Expressions(Context):
         inner = found.declarator.child_by_field_name("declarator")
         declarator = inner if found.declarator.type == "init_declarator" else found.declarator
         specifier = found.node.child_by_field_name("type")
-        initial = found.declarator.child_by_field_name("value")
+        initial = found.initial
         if specifier is not None and specifier.type == "placeholder_type_specifier" and initial is not None:
             return loaded(self.whole.evaluate(initial, found.scope)).type
         kind = self.resolution.declared(self.resolution.specified(found.node, found.scope), declarator, found.scope)
@@ -462,7 +463,11 @@ class Expressions(Context):
             else:
                 kind = self.resolution.described(described, self.scope)
         else:
-            kind = self.value(_field(node, "value")).type
+            value = _field(node, "value")
+            while value.type == "parenthesized_expression":
+                value = value.named_children[0]
+            is_type = value.type in _NAMES and self.is_type(value)
+            kind = self.resolution.type_of(value, self.scope) if is_type else self.value(value).type
         size = size_of(kind.target if kind.kind == "reference" else kind)
         return Value(literal(size, ULONG), ULONG, size)
 

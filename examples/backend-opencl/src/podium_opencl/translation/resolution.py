@@ -179,6 +179,8 @@ class Resolution:
             if found.template is not None:
                 raise Refusal(f"{text_of(node)} has no template arguments")
             return self._aliased(found, found.scope)
+        if isinstance(found, list) and found[0].name == found[0].scope.name:
+            return found[0].scope.owner  # constructors have the name of their struct
         return found if isinstance(found, Type) else None
 
     def _aliased(self, alias: Alias, scope: Scope) -> Type:

@@ -74,6 +74,11 @@ class Variable:
     scope: Scope
     is_constant: bool
 
+    @property
+    def initial(self) -> Node | None:
+        """The value that it starts with."""
+        return self.declarator.child_by_field_name("value") or self.node.child_by_field_name("default_value")
+
 
 @dataclass(eq=False)
 class Enumerator:
@@ -199,6 +204,10 @@ def enter(node: Node, scope: Scope, template: Node | None) -> None:
         _enter_variables(node, scope)
     elif kind == "using_declaration":
         _enter_using(node, scope)
+    elif kind == "namespace_alias_definition":
+        found = _along(text_of(node.named_children[-1]), scope)
+        if found is not None:
+            scope.names[text_of(node.named_children[0])] = found
 
 
 def _enter_inner(node: Node, scope: Scope) -> None:
@@ -225,13 +234,20 @@ def _enter_namespace(node: Node, scope: Scope) -> None:
         collect(body, scope)
 
 
+def _along(name: str, scope: Scope) -> Symbol | None:
+    """Look up a name with namespaces before it."""
+    first, *rest = (each.strip() for each in name.split("::"))
+    found = scope.find(first)
+    for each in rest:
+        found = found.own(each) if isinstance(found, Scope) else None
+    return found
+
+
 def _enter_using(node: Node, scope: Scope) -> None:
     parts = text_of(node).removeprefix("using").strip(" ;").split("::")
     whole = parts[0].startswith("namespace ")
     parts[0] = parts[0].removeprefix("namespace ").strip()
-    found: Symbol | None = scope.find(parts[0])
-    for each in parts[1:]:
-        found = found.own(each.strip()) if isinstance(found, Scope) else None
+    found = _along("::".join(parts), scope)
     if whole and isinstance(found, Scope):
         scope.opened.append(found)
     elif not whole and found is not None:

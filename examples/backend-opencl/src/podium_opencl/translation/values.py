@@ -72,6 +72,8 @@ def loaded(value: Value) -> Value:
     if value.type.kind == "pointer" and value.in_memory:
         kind = replace(value.type, space="global", volatile=False)
         return Value(f"(({spelled(kind)})({value.text}))", kind)
+    if value.type.kind == "struct":
+        return value  # an operator that the user has defined may need its address
     return replace(value, type=value.type.plain(), is_lvalue=False)
 
 

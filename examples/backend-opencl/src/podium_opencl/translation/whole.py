@@ -170,7 +170,7 @@ class TranslationUnit:
         if id(variable) not in self.constant_arrays:
             body = Body(self, variable.scope)
             kind = body.variable_type(variable)
-            initial = variable.declarator.child_by_field_name("value")
+            initial = variable.initial
             if initial is None or kind.kind not in ("array", "struct"):
                 raise Refusal(f"podium-opencl cannot make {variable.name} a constant", self.place(variable.node))
             name = f"podium_constant{len(self.constant_arrays)}_{variable.name}"
@@ -216,7 +216,7 @@ class TranslationUnit:
         """Translate the initial values of all variables into a kernel; return its name, None if there are none."""
         lines = []
         for variable, kind, _ in self.variables.values():
-            initial = variable.declarator.child_by_field_name("value")
+            initial = variable.initial
             if initial is None:
                 continue
             body = Body(self, variable.scope)
