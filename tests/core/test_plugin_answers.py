@@ -212,6 +212,20 @@ def test_a_misspelt_hook(site: Site) -> None:
         DriverConfig().resolve("bad")
 
 
+@pytest.mark.parametrize("hook", ["podium_inactive_reason", "podium_register_driver"])
+def test_a_hook_without_its_mark(site: Site, hook: str) -> None:
+    """A function that has a hook's name and is not marked as one is told, with a warning if it is asked (DISC-08)."""
+    unmarked = ANSWERING_PLUGIN.replace(f"    @hookimpl\n    def {hook}", f"    def {hook}")
+    assert unmarked != ANSWERING_PLUGIN
+    answering(site, "bad", plugin=unmarked)
+    answering(site, "host", priority=0)
+    config = DriverConfig()
+    with pytest.warns(PodiumWarning, match=f"podium_bad.plugin does not mark {hook} with @hookimpl"):
+        assert config.resolve().name == "host"
+    with pytest.raises(InactiveBackendError, match=f"does not mark {hook} with @hookimpl"):
+        config.resolve("bad")
+
+
 def test_hooks_and_names_of_a_later_podium_are_ignored(site: Site) -> None:
     """A plug-in for several podiums marks hooks that an older one lacks as optional; unknown names are its own (DISC-04)."""
     later = "\n    PODIUM_LATER = 1\n\n    @hookimpl(optionalhook=True)\n    def podium_later(device):\n        pass\n"

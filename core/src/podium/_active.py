@@ -9,7 +9,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from podium import _settings
-from podium._caller import frames_of_podium
 from podium._import_aware_lock import ImportAwareLock
 from podium.errors import PodiumError, PodiumWarning
 
@@ -327,6 +326,8 @@ class DriverConfig:
             return
         self._warned.update(broken)
         from warnings import warn
+
+        from podium._caller import frames_of_podium
 
         warn(
             f"podium uses backend {choice.driver.name!r}, because what would come before it is broken: "

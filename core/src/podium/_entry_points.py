@@ -9,11 +9,11 @@ import system, is still left to `importlib.metadata`.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.machinery import PathFinder
+from io import FileIO
 
 from podium._record import record
 
@@ -57,8 +57,8 @@ def installed_entry_points(group: str) -> list[EntryPoint]:
 
 def _read(folder: str) -> str:
     try:
-        with open(os.path.join(folder, FILE), encoding="utf-8", errors="replace") as file:
-            return file.read()
+        with FileIO(f"{folder}{os.sep}{FILE}") as file:
+            return file.readall().decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -78,11 +78,9 @@ def _distributions() -> Iterator[tuple[str, str, Callable[[], str]]]:
         if names is None:
             unusual.append(folder)
             continue
-        for name in sorted(names):
-            stem, extension = os.path.splitext(name)
-            if extension.lower() in (".dist-info", ".egg-info"):
-                distribution, _, version = stem.partition("-")
-                yield _normalised(distribution), version.partition("-")[0], partial(_read, os.path.join(folder, name))
+        for name in sorted(name for name in names if name.lower().endswith((".dist-info", ".egg-info"))):
+            distribution, _, version = name.rpartition(".")[0].partition("-")
+            yield _normalised(distribution), version.partition("-")[0], partial(_read, f"{folder}{os.sep}{name}")
     finders = [finder for finder in sys.meta_path if finder is not PathFinder and hasattr(finder, "find_distributions")]
     if unusual or finders:
         yield from _foreign(unusual, finders)
@@ -104,7 +102,10 @@ def _foreign(paths: list[str], finders: Iterable[object]) -> Iterator[tuple[str,
 
 
 def _normalised(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    name = name.replace("_", "-").replace(".", "-").lower()
+    while "--" in name:
+        name = name.replace("--", "-")
+    return name
 
 
 def _parse(text: str, group: str) -> Iterator[tuple[str, str]]:

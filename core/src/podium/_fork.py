@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import weakref
+from _thread import RLock  # of `threading`, which choosing a driver does not need
 from types import TracebackType
 
 __all__ = ["ForkSafeLock"]
@@ -20,7 +20,7 @@ class ForkSafeLock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = RLock()
         _locks.add(self)
 
     def __enter__(self) -> None:
@@ -35,7 +35,7 @@ class ForkSafeLock:
 
 def _renew() -> None:
     for lock in list(_locks):
-        lock._lock = threading.RLock()
+        lock._lock = RLock()
 
 
 if hasattr(os, "register_at_fork"):

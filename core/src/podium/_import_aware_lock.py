@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
+from _thread import RLock, get_ident  # of `threading`, which choosing a driver does not need
 from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakSet
@@ -46,7 +46,7 @@ class ImportAwareLock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = RLock()
         _locks.add(self)
 
     @contextmanager
@@ -61,7 +61,7 @@ class ImportAwareLock:
                 lock.release()
 
     def _renew(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = RLock()
 
     def _acquire_before(self, deadline: float) -> bool:
         return self._lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
@@ -77,16 +77,16 @@ _held_for_fork: dict[int, list[ImportAwareLock]] = {}
 def _before_fork() -> None:
     deadline = time.monotonic() + (0.0 if modules_being_imported() else FORK_PATIENCE)
     held = [lock for lock in list(_locks) if lock._acquire_before(deadline)]
-    _held_for_fork[threading.get_ident()] = held
+    _held_for_fork[get_ident()] = held
 
 
 def _after_fork_in_parent() -> None:
-    for lock in _held_for_fork.pop(threading.get_ident(), ()):
+    for lock in _held_for_fork.pop(get_ident(), ()):
         lock._release()
 
 
 def _after_fork_in_child() -> None:
-    held = _held_for_fork.pop(threading.get_ident(), [])
+    held = _held_for_fork.pop(get_ident(), [])
     _held_for_fork.clear()
     for lock in held:
         lock._release()

@@ -1,4 +1,4 @@
-"""Loading of one plug-in: import, version of the plug-in API, hooks; and, later, the driver class that it returns.
+"""Loading of one plug-in: import and version of the plug-in API; later its hooks, and the driver class they return.
 
 Whatever a plug-in does wrong becomes a `PluginFailure`, whose text is the reason and whose cause is the error itself.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from podium._entry_points import EntryPoint
 from podium._import_aware_lock import modules_being_imported
-from podium._record import field, record
 from podium._settings import backend_prefix
 
 if TYPE_CHECKING:
@@ -107,49 +106,56 @@ def stated_api(module: str) -> int | None:
     return version if isinstance(version, int) and not isinstance(version, bool) else None
 
 
-@record(frozen=True)
 class Plugin:
-    """A plug-in whose module is imported and whose hooks fit. Its driver's module is imported by `driver_class`.
+    """A plug-in whose module is imported. Its hooks are registered when one is called, its driver imported by its own.
 
-    `priority` is what the plug-in states as PODIUM_PRIORITY, `inactive_reason` its hook of that name; each is None if
-    that is left to the driver class.
+    `priority` is what the plug-in states as PODIUM_PRIORITY, None if that is left to the driver class. Every method
+    raises `PluginFailure`; nothing of a plug-in that fails stays registered anywhere.
     """
 
-    entry: EntryPoint
-    priority: int | None
-    inactive_reason: Callable[[], object] | None = field(repr=False)
-    register_driver: Callable[[], object] = field(repr=False)
+    def __init__(self, entry: EntryPoint, module: ModuleType) -> None:
+        self.entry = entry
+        self.priority = _stated_priority(module)
+        self.detects = DETECT in vars(module)  # whether it has the hook that says why it cannot run here
+        self._module = module
+        self._package = entry.module.partition(".")[0]
 
     @property
     def answers(self) -> bool:
         """Whether the plug-in tells all that choosing asks, so that its driver's module need not be imported for it."""
-        return self.priority is not None and self.inactive_reason is not None
+        return self.priority is not None and self.detects
 
-    @property
-    def package(self) -> str:
-        """The package that the plug-in is in."""
-        return self.entry.module.partition(".")[0]
+    def inactive_reason(self) -> object:
+        """Call the hook that says why the backend cannot run here."""
+        return guarded(f"{DETECT}()", self._hook(DETECT), self._package)
 
     def driver_class(self) -> type[Driver]:
-        """Call the hook that returns the driver class. Raises `PluginFailure` if it fails, or if the class is unfit."""
-        returned = guarded("podium_register_driver()", self.register_driver, self.package)
+        """Call the hook that returns the driver class, and look whether that is fit."""
+        returned = guarded(f"{REGISTER}()", self._hook(REGISTER), self._package)
         reason = guarded("looking at its driver class", lambda: unfit(returned, self.entry.name))
         if reason is not None:
-            raise PluginFailure(f"podium_register_driver() returned {reason}")
+            raise PluginFailure(f"{REGISTER}() returned {reason}")
         driver_class = cast("type[Driver]", returned)
         if self.priority not in (None, driver_class.priority):
             raise PluginFailure(
-                f"podium_register_driver() returned {driver_class.__name__}, whose priority is "
-                f"{driver_class.priority}, and {self.entry.module} states {self.priority} as PODIUM_PRIORITY"
+                f"{REGISTER}() returned {driver_class.__name__}, whose priority is {driver_class.priority}, and "
+                f"{self.entry.module} states {self.priority} as PODIUM_PRIORITY"
             )
         return driver_class
 
+    def _hook(self, name: str) -> Callable[[], object]:
+        if name not in self._hooks:
+            marked = f"does not mark {name} with @hookimpl" if name in vars(self._module) else f"has no {name}"
+            raise PluginFailure(f"{self.entry.module} {marked}")
+        return self._hooks[name]
+
+    @cached_property
+    def _hooks(self) -> dict[str, Callable[[], object]]:
+        return _registered(self._module, self.entry)
+
 
 def load_plugin(entry: EntryPoint) -> Plugin:
-    """Import the module of an entry point and register its hooks; calls none of them.
-
-    Raises `PluginFailure`; nothing of a plug-in that fails stays registered anywhere.
-    """
+    """Import the module of an entry point, and look at what it states; calls no hook. Raises `PluginFailure`."""
     name = entry.module
     if not name or not all(part.isidentifier() for part in name.split(".")):
         line = f"{entry.name} = {entry.value}" if entry.value else entry.name
@@ -158,13 +164,7 @@ def load_plugin(entry: EntryPoint) -> Plugin:
         raise NotReady(f"{name} is being imported")
     module = guarded(f"importing {name}", lambda: import_module(name), name.partition(".")[0])
     _check_api(module, entry)
-    hooks = _hooks(module, entry)
-    if REGISTER not in hooks:
-        unmarked = REGISTER in vars(module)
-        raise PluginFailure(
-            f"{name} {f'does not mark {REGISTER} with @hookimpl' if unmarked else f'has no {REGISTER}'}"
-        )
-    return Plugin(entry, _stated_priority(module), hooks.get(DETECT), hooks[REGISTER])
+    return Plugin(entry, module)
 
 
 def _check_api(module: ModuleType, entry: EntryPoint) -> None:
@@ -192,17 +192,15 @@ def _stated_priority(module: ModuleType) -> int | None:
     return priority
 
 
-def _hooks(module: ModuleType, entry: EntryPoint) -> dict[str, Callable[[], object]]:
-    """Return the hooks that a plug-in implements, by name.
+def _registered(module: ModuleType, entry: EntryPoint) -> dict[str, Callable[[], object]]:
+    """Register the hooks that a plug-in implements, and return them by name.
 
     Each plug-in has a plug-in manager of its own, so that one that fails half-way through leaves nothing behind, and
     one plug-in's hooks never see another's calls.
     """
-    import pluggy
-
     from podium import hookspecs
 
-    plugins = pluggy.PluginManager(hookspecs.PROJECT)
+    plugins = _manager_class()(hookspecs.PROJECT)
     plugins.add_hookspecs(hookspecs)
     guarded("registering its hooks", lambda: plugins.register(module, entry.name))
     hooks: dict[str, Callable[[], object]] = {}
@@ -223,6 +221,22 @@ def _hooks(module: ModuleType, entry: EntryPoint) -> dict[str, Callable[[], obje
     return hooks
 
 
+@cache
+def _manager_class() -> type[pluggy.PluginManager]:
+    import pluggy
+
+    class PluginManager(pluggy.PluginManager):
+        """Looks at fewer names: among fifty plug-ins, to look at all of them takes as long as to import them."""
+
+        def parse_hookspec_opts(self, module_or_class: Any, name: str) -> pluggy.HookspecOpts | None:
+            return super().parse_hookspec_opts(module_or_class, name) if name in (REGISTER, DETECT) else None
+
+        def parse_hookimpl_opts(self, plugin: Any, name: str) -> pluggy.HookimplOpts | None:
+            return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
+
+    return PluginManager
+
+
 def _only_answer(caller: pluggy.HookCaller) -> object:
     """Call a hook that one plug-in implements; pluggy gives a list, without the answer None."""
     answers: list[object] = caller()
@@ -231,20 +245,20 @@ def _only_answer(caller: pluggy.HookCaller) -> object:
 
 def unfit(driver_class: object, name: str) -> str | None:
     """Say what is wrong with the driver class of a backend; None if nothing is."""
-    from podium.backend import Driver, Launcher
+    from podium.backend import Driver
 
     if not isinstance(driver_class, type) or not issubclass(driver_class, Driver):
         return f"{driver_class!r}, which is not a subclass of podium.backend.Driver"
     if missing := sorted(driver_class.__abstractmethods__):
         return f"{driver_class.__name__}, which lacks {', '.join(missing)}"
-    stated = {key: getattr(driver_class, key, None) for key in ("name", "priority", "launcher_cls", "dlpack_devices")}
+    stated = {key: _attribute(driver_class, key) for key in ("name", "priority", "launcher_cls", "dlpack_devices")}
     if absent := [key for key, value in stated.items() if value is None]:
         return f"{driver_class.__name__}, which does not set {', '.join(absent)}"
     if stated["name"] != name:
         return f"{driver_class.__name__}, whose name is {stated['name']!r} and not {name!r}, as the backend's is"
     if not isinstance(stated["priority"], int) or isinstance(stated["priority"], bool):
         return f"{driver_class.__name__}, whose priority is {stated['priority']!r}, which is no integer"
-    if not isinstance(stated["launcher_cls"], type) or not issubclass(stated["launcher_cls"], Launcher):
+    if not _is_launcher(stated["launcher_cls"]):
         return f"{driver_class.__name__}, whose launcher_cls {stated['launcher_cls']!r} is no subclass of Launcher"
     # What it inherits has the name of the backend that it is made from.
     environment, prefix = vars(driver_class).get("environment", {}), backend_prefix(name)
@@ -253,3 +267,18 @@ def unfit(driver_class: object, name: str) -> str | None:
     ):
         return f"{driver_class.__name__}, whose environment {environment!r} is not texts by names in {prefix}"
     return None
+
+
+def _attribute(driver_class: type[Driver], key: str) -> object:
+    """Return an attribute as it stands in the class: asked for, a launcher that is given by name is imported."""
+    return next((vars(each)[key] for each in driver_class.__mro__ if key in vars(each)), None)
+
+
+def _is_launcher(stated: object) -> bool:
+    from podium._deferred_launcher import DeferredLauncher
+
+    if isinstance(stated, DeferredLauncher):
+        return True
+    from podium.backend import Launcher
+
+    return isinstance(stated, type) and issubclass(stated, Launcher)

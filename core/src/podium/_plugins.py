@@ -8,7 +8,7 @@ driver class, where the plug-in says by itself what choosing asks, only when tha
 from __future__ import annotations
 
 import os
-import threading
+from _thread import get_ident  # of `threading`, which choosing a driver does not need
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -75,8 +75,8 @@ class Backend:
     def probe(self) -> Probe:
         """Ask whether the backend can run here, anew each time: the plug-in if it answers, else the driver class."""
         if self.state in ("ready", "found"):
-            if self.plugin is not None and self.plugin.inactive_reason is not None:
-                return _ask("podium_inactive_reason()", self.plugin.inactive_reason, self.plugin, self.plugin.package)
+            if self.plugin is not None and self.plugin.detects:
+                return _ask("podium_inactive_reason()", self.plugin.inactive_reason, self.plugin)
             if self.driver_class is not None:
                 return probe(self.driver_class)
         state: Literal["failed", "disabled", "unready"] = (
@@ -94,16 +94,17 @@ _being_asked: set[tuple[int, int]] = set()
 
 def probe(driver_class: type[Driver]) -> Probe:
     """Ask a driver class for its reason not to run here; an error counts as one."""
-    return _ask("inactive_reason()", driver_class.inactive_reason, driver_class)
+    name = "inactive_reason()"
+    return _ask(name, lambda: guarded(name, driver_class.inactive_reason), driver_class)
 
 
-def _ask(name: str, question: Callable[[], object], owner: object, package: str | None = None) -> Probe:
-    asked = (id(owner), threading.get_ident())
+def _ask(name: str, question: Callable[[], object], owner: object) -> Probe:
+    asked = (id(owner), get_ident())
     if asked in _being_asked:
         return Probe("unready", f"{name} asks for itself")
     _being_asked.add(asked)
     try:
-        reason = guarded(name, question, package)
+        reason = question()
     except NotReady as failure:
         return Probe("unready", str(failure), failure.traceback)
     except PluginFailure as failure:
@@ -247,7 +248,7 @@ class Discovery:
     @contextmanager
     def _loading_of(self, name: str) -> Iterator[None]:
         """Note that this thread loads a plug-in; raises `PluginFailure` where it does so already, or never can."""
-        mine, here = (name, threading.get_ident()), os.getpid()
+        mine, here = (name, get_ident()), os.getpid()
         if mine in self._loading:
             raise NotReady("it is being loaded")
         if any(other == name and process != here for (other, _), process in self._loading.items()):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from podium.errors import SettingError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "VARIABLES",
@@ -51,6 +54,8 @@ def environment_flag(variable: str) -> bool:
 
 
 def _path(variable: str, text: str) -> Path:
+    from pathlib import Path  # which choosing a driver does not need
+
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError:  # ~name of a user that does not exist

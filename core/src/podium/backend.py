@@ -31,17 +31,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, final
 
+from podium._deferred import deferred
+from podium._deferred_launcher import deferred_launcher
 from podium._fork import ForkSafeLock
-from podium._function import Buffer, Function, Occupancy, OwnedMemory
-from podium._launch_config import LaunchConfig
-from podium._launcher import Launcher
-from podium._object_code import ObjectCode
-from podium._parameters import Parameters
-from podium._program import Entry, Options, Program
 from podium._settings import environment_flag
-from podium._signature import Parameter, Signature, Type
-from podium._target import Device, Target
-from podium._variable import Variable
 from podium.errors import LoadError, UnsupportedError
 from podium.hookspecs import API_VERSION, hookimpl
 
@@ -50,10 +43,18 @@ if TYPE_CHECKING:
     from podium._background import BackgroundCall, import_early
     from podium._build import Build, HostCompiler
     from podium._compiler_identity import compiler_identity
-    from podium._deferred import deferred
     from podium._excerpt import declaration, excerpt, kernel_names, source_line
     from podium._file_stamps import folder_digest
+    from podium._function import Buffer, Function, Occupancy, OwnedMemory
+    from podium._launch_config import LaunchConfig
+    from podium._launcher import Launcher
     from podium._library import SharedLibrary
+    from podium._object_code import ObjectCode
+    from podium._parameters import Parameters
+    from podium._program import Entry, Options, Program
+    from podium._signature import Parameter, Signature, Type
+    from podium._target import Device, Target
+    from podium._variable import Variable
 
 __all__ = [
     "API_VERSION",
@@ -85,6 +86,7 @@ __all__ = [
     "compiler_identity",
     "declaration",
     "deferred",
+    "deferred_launcher",
     "environment_flag",
     "excerpt",
     "folder_digest",
@@ -95,19 +97,14 @@ __all__ = [
 ]
 
 
-# What only compiling and loading need: choosing a driver must not pay for it.
-_HOMES = {"SharedLibrary": "_library", "folder_digest": "_file_stamps", "compiler_identity": "_compiler_identity"}
-_HOMES |= {"Build": "_build", "HostCompiler": "_build", "BackgroundCall": "_background", "import_early": "_background"}
-_HOMES |= dict.fromkeys(("declaration", "excerpt", "kernel_names", "source_line"), "_excerpt")
-_HOMES |= {"ArrayLayout": "_array_layout", "array_layout": "_array_layout", "deferred": "_deferred"}
-
-
+# What a driver class needs to be, and to be chosen, is imported above; the rest when it is first asked for.
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'podium.backend' has no attribute {name!r}")
-    from importlib import import_module
+    if name == "__path__":  # which every import statement asks for
+        raise AttributeError(name)
+    from podium._backend_names import look_up
 
-    return getattr(import_module(f"podium.{_HOMES[name]}"), name)
+    value = globals()[name] = look_up(name)
+    return value
 
 
 class Driver(ABC):

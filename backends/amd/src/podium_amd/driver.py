@@ -6,22 +6,15 @@ The modules are imported when they are first needed: choosing a driver must cost
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from podium.backend import (
-    Device,
-    Driver,
-    Function,
-    LaunchConfig,
-    Parameters,
-    Target,
-    deferred,
-    environment_flag,
-)
+from podium.backend import Driver, deferred, deferred_launcher, environment_flag
 
 from podium_amd.attribute_keys import KEYS
 from podium_amd.default_stream import PER_THREAD, VARIABLE, default_stream_handle
-from podium_amd.launcher import AmdLauncher, PerThreadLauncher
+
+if TYPE_CHECKING:
+    from podium.backend import Device, Function, LaunchConfig, Parameters, Target
 
 __all__ = ["AmdDriver"]
 
@@ -31,7 +24,7 @@ class AmdDriver(Driver):
 
     name = "amd"
     priority = 100
-    launcher_cls = AmdLauncher
+    launcher_cls = deferred_launcher("podium_amd.launcher:AmdLauncher")
     languages = frozenset({"cuda"})
     features = frozenset({"cooperative", "streams", "events", "pinned", "occupancy", *KEYS})
     attribute_keys = KEYS
@@ -53,6 +46,8 @@ class AmdDriver(Driver):
         self._launch: Callable[[int, LaunchConfig, int, int, Parameters], int] | None = None
         self._default_stream = default_stream_handle(default_stream)
         if self._default_stream == PER_THREAD:
+            from podium_amd.launcher import PerThreadLauncher
+
             self.launcher_cls = PerThreadLauncher  # type: ignore[misc]  # for this instance
         if environment_flag("PODIUM_AMD_ROCTX"):
             from podium_amd.roctx import start_from_environment

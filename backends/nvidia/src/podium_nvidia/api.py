@@ -112,7 +112,7 @@ _VERSIONS = {
 }
 _LEGACY_STREAM = 1  # CU_GET_PROC_ADDRESS_LEGACY_STREAM: stream 0 is the legacy one
 
-_OF_LAUNCHES = ("podium_nvidia.function", "podium_nvidia.toolchain")
+_OF_LAUNCHES = ("podium_nvidia.launcher", "podium_nvidia.function", "podium_nvidia.toolchain")
 _OF_COMPILING = ("cuda.bindings.driver", "cuda.bindings.nvrtc", "podium_nvidia.compiler", "podium_nvidia.launch")
 
 _lock = ForkSafeLock()

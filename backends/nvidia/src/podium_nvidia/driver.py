@@ -6,22 +6,15 @@ The modules are imported when they are first needed: choosing a driver must cost
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from podium.backend import (
-    Device,
-    Driver,
-    Function,
-    LaunchConfig,
-    Parameters,
-    Target,
-    deferred,
-    environment_flag,
-)
+from podium.backend import Driver, deferred, deferred_launcher, environment_flag
 
 from podium_nvidia.attribute_keys import KEYS
 from podium_nvidia.default_stream import PER_THREAD, VARIABLE, default_stream_handle
-from podium_nvidia.launcher import NvidiaLauncher, PerThreadLauncher
+
+if TYPE_CHECKING:
+    from podium.backend import Device, Function, LaunchConfig, Parameters, Target
 
 __all__ = ["NvidiaDriver"]
 
@@ -31,7 +24,7 @@ class NvidiaDriver(Driver):
 
     name = "nvidia"
     priority = 100
-    launcher_cls = NvidiaLauncher
+    launcher_cls = deferred_launcher("podium_nvidia.launcher:NvidiaLauncher")
     languages = frozenset({"cuda", "ptx"})
     features = frozenset(
         {"cluster", "cooperative", "dependent", "streams", "events", "graphs", "pinned", "occupancy", *KEYS}
@@ -54,6 +47,8 @@ class NvidiaDriver(Driver):
         self._devices: tuple[Device, ...] | None = None
         self._default_stream = default_stream_handle(default_stream)
         if self._default_stream == PER_THREAD:
+            from podium_nvidia.launcher import PerThreadLauncher
+
             self.launcher_cls = PerThreadLauncher  # type: ignore[misc]  # for this instance
         if environment_flag("PODIUM_NVIDIA_NVTX"):
             from podium_nvidia.nvtx import start_from_environment

@@ -78,7 +78,7 @@ class Discovery(Subject):
         Rows DISC-05.
         """
         stated = plugin.plugin
-        if stated.priority is None and stated.inactive_reason is None:
+        if stated.priority is None and not stated.detects:
             pytest.skip("not claimed: a plug-in that answers for its driver class")
         assert stated.priority in (None, self.driver_class.priority)
         assert plugin.probe() == probe(self.driver_class)
