@@ -43,6 +43,57 @@ if len(sys.argv) > 1:
     kernel.warm_up()
 """
 
+# Prints, for a bare Python with pluggy, what each step imports, and what the launch reads of folders and of the cache.
+FIRST_STEPS = """
+import sys
+import pluggy, threading
+events = []
+sys.addaudithook(lambda event, args: events.append((event, str(args[0]))) if event in ("open", "os.scandir") else None)
+seen = set(sys.modules)
+steps = {}
+def look(step):
+    global seen
+    new, seen = set(sys.modules.copy()) - seen, set(sys.modules.copy())
+    steps[step] = sorted(new)
+
+import podium
+podium.driver.resolve()
+look("choice")
+x = podium.asarray([1.0] * 32)
+for thread in threading.enumerate():
+    if thread is not threading.current_thread():
+        thread.join()
+look("device")
+events.clear()
+kernel = podium.kernel("__global__ void add_two(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 2; }")
+kernel[1, 32](x, 31)
+read = list(events)
+look("launch")
+import json
+print(json.dumps([steps, read]))
+"""
+
+# What choosing imports beside pluggy and what that imports: the list is whole, so that nothing comes in unnoticed.
+CHOICE = {
+    *("_active", "_deferred", "_deferred_launcher", "_entry_points", "_fork", "_import_aware_lock", "_plugin_loading"),
+    *("_plugins", "_record", "_selection", "_settings", "_version", "backend", "errors", "hookspecs"),
+}
+CHOICE_NVIDIA = {
+    *("_version", "attribute_keys", "default_stream", "detection", "driver", "libcuda", "plugin", "system"),
+    "visible_devices",
+}
+CHOICE_PYTHON = {
+    "weakref",
+    "_contextvars",
+    "_ctypes",
+    "_struct",
+    "contextvars",
+    "ctypes",
+    "ctypes._endian",
+    "errno",
+    "struct",
+}
+
 # What only a compiler, a first look at a source, or a launch from Python needs.
 NOT_FOR_A_WARM_START = {
     "cuda",
@@ -113,6 +164,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
     }
 
 
+@pytest.fixture(scope="module")
+def first_steps(runs: dict[str, Seen], tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[str]], Any]:
+    """What the steps of a process with a full cache import, and what its first launch reads."""
+    folder = tmp_path_factory.mktemp("first")
+    variables = environment(PODIUM_CACHE_DIR=str(folder), PODIUM_BACKEND="nvidia")
+    variables.pop("PODIUM_LAUNCHER", None)
+    for _ in range(2):
+        fill = FIRST_STEPS + "kernel.warm_up()"
+        done = subprocess.run([sys.executable, "-c", fill], env=variables, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    steps, read = json.loads(done.stdout)
+    return steps, read
+
+
 def modules(seen: Seen, step: str) -> set[str]:
     """Return what had been imported after a step."""
     return set(seen[step][0])
@@ -123,6 +188,31 @@ def test_choosing_the_driver_imports_only_what_it_needs(runs: dict[str, Seen]) -
     for seen in runs.values():
         assert NOT_FOR_A_CHOICE & modules(seen, "choice") == set()
         assert seen["choice"][1] == []
+
+
+def test_choosing_imports_no_more_than_this(first_steps: tuple[dict[str, list[str]], Any]) -> None:
+    """PRF-05: whatever choosing imports beyond pluggy is in a list, which grows by what choosing needs and no more."""
+    found = set(first_steps[0]["choice"]) - {"podium", "podium_nvidia"}
+    allowed = {f"podium.{each}" for each in CHOICE} | {f"podium_nvidia.{each}" for each in CHOICE_NVIDIA}
+    assert found - allowed - CHOICE_PYTHON == set()
+    assert allowed - found == set()  # so that the list stays true
+
+
+def test_a_warm_first_launch_imports_nothing(first_steps: tuple[dict[str, list[str]], Any]) -> None:
+    """PRF-03: all that a first launch needs was imported while CUDA was initialised."""
+    assert first_steps[0]["launch"] == []
+    assert "podium._launcher" in first_steps[0]["device"]
+
+
+def test_a_warm_first_launch_reads_little(first_steps: tuple[dict[str, list[str]], Any]) -> None:
+    """PRF-03: what can be found out before a kernel is known was found out while CUDA was initialised.
+
+    So a launch looks into none of the backend's own folders, and reads of the cache what is the kernel's alone.
+    """
+    read = first_steps[1]
+    assert [path for event, path in read if event == "os.scandir"] == []
+    entries = [Path(path).name for event, path in read if event == "open" and "/v1/" in path]
+    assert sorted(entry.partition("-")[0] for entry in entries) == ["declaration", "kernel", "launcher"]
 
 
 def test_a_warm_first_launch_imports_only_what_it_needs(runs: dict[str, Seen]) -> None:

@@ -90,6 +90,20 @@ except ImportError as error:
     assert run(tmp_path, program) == ["True", "no such library"]
 
 
+def test_what_a_first_launch_finds_out_is_found_out_before_what_compiles_is_imported(tmp_path: Path) -> None:
+    """`prepare` runs in the thread, once what launches need is there; what it raises is for the launch to say."""
+    program = """
+gate.opened.set()
+def prepare():
+    print(threading.current_thread().name, *(name in sys.modules for name in ("colorsys", "slow_vendor")))
+    raise OSError("no such folder")
+import_early(["colorsys"], ["slow_vendor"], prepare)
+wait()
+print("slow_vendor" in sys.modules)
+"""
+    assert run(tmp_path, program) == ["podium-background True False", "True"]
+
+
 def test_a_subinterpreter_imports_nothing_early(tmp_path: Path) -> None:
     """Modules of vendors belong to the main interpreter, and a thread would keep a subinterpreter from ending."""
     program = """

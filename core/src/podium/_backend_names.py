@@ -14,6 +14,7 @@ _NAMES = {
     "_excerpt": "declaration excerpt kernel_names source_line",
     "_file_stamps": "folder_digest",
     "_function": "Buffer Function Occupancy OwnedMemory",
+    "_generated": "foresee_launchers",
     "_launch_config": "LaunchConfig",
     "_launcher": "Launcher",
     "_library": "SharedLibrary",

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from podium._interpreter import is_main_interpreter
+from podium.errors import PodiumError
 
 __all__ = ["BackgroundCall", "import_early"]
 
@@ -71,29 +72,34 @@ class BackgroundCall(Generic[T]):
             _running.discard(self._thread)
 
 
-def import_early(launching: Iterable[str], compiling: Iterable[str]) -> None:
+def import_early(
+    launching: Iterable[str], compiling: Iterable[str], prepare: Callable[[], object] | None = None
+) -> None:
     """Begin to import modules in a thread that are sure to be needed soon, and return at once.
 
     For drivers whose initialisation takes long and leaves Python idle. `launching` is what any launch needs of the
     backend. `compiling` is what a kernel needs that is compiled, and then launched from Python; it is imported if no
-    kernel has ever been compiled with this cache. What launches and compilations need of podium is added.
+    kernel has ever been compiled with this cache. What launches and compilations need of podium is added. `prepare`
+    is called between the two, to find out what a first launch asks and the process keeps (`foresee_launchers`).
 
     What goes wrong is not said here: whoever imports the module in earnest is told.
     """
     from podium._cache import default_cache
 
-    wanted = [*launching, *_OF_LAUNCHES]
-    if not default_cache().has("kernel"):
-        wanted += (*compiling, *_OF_COMPILING)
-    missing = [each for each in wanted if each not in sys.modules]
-    if missing and is_main_interpreter():
-        BackgroundCall(lambda: _import(missing))
+    later = () if default_cache().has("kernel") else (*compiling, *_OF_COMPILING)
+    first = (*launching, *_OF_LAUNCHES)
+    if is_main_interpreter() and not all(each in sys.modules for each in (*first, *later)):
+        BackgroundCall(lambda: _import(first, prepare, later))
 
 
-def _import(modules: list[str]) -> None:
-    for each in modules:
-        with suppress(*_FAILURES):  # nobody has asked for it yet
-            __import__(each)
+def _import(first: Iterable[str], prepare: Callable[[], object] | None, later: Iterable[str]) -> None:
+    for modules in (first, later):
+        for each in modules:
+            with suppress(*_FAILURES):  # nobody has asked for it yet
+                __import__(each)
+        if modules is first and prepare is not None:
+            with suppress(PodiumError, *_FAILURES):
+                prepare()
 
 
 def _before_fork() -> None:

@@ -57,12 +57,18 @@ class Extension:
 
     def recall(self) -> ModuleType | None:
         """Return the module if it can be had without running a compiler. Raises `ToolchainError` if there is none."""
-        surroundings = _recall_surroundings(*self._places())
+        surroundings = _foreseen.get(_surroundings_key(*self._places())) or _recall_surroundings(*self._places())
         if surroundings is None:
             if not _compiler().is_identified:
                 return None
             surroundings = _surroundings(*self._places())
         return self._recall(self._key(surroundings))
+
+    def foresee(self) -> None:
+        """Find out what such modules are valid for, so that `recall` need not, neither of this one nor of others."""
+        known = _recall_surroundings(*self._places())
+        if known is not None:
+            _foreseen[_surroundings_key(*self._places())] = known
 
     def build(self) -> ModuleType:
         """Return the module, from the cache if it is there. Raises `ToolchainError`, `CompileError` or `LoadError`.
@@ -157,6 +163,9 @@ def _is_declared() -> bool:
         and not hasattr(sys, "getobjects")  # Py_TRACE_REFS puts two words before every object
     )
 
+
+# By the key of `_surroundings_key`. Modules that are built are built from what there is then.
+_foreseen: dict[str | None, str] = {}
 
 # What an extension is made with: the compiler's identity, and a digest of files and of the headers in folders.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from podium._launcher import Launcher
 
-__all__ = ["Build", "request", "serve_all", "start", "template_text"]
+__all__ = ["Build", "foresee_launchers", "request", "serve_all", "start", "template_text"]
 
 _MODULE_NAME = "podium_launcher"
 
@@ -99,13 +99,10 @@ class Build:
         return self.module  # type: ignore[return-value]  # run() leaves either a module or a failure
 
     def _extension(self) -> Extension:
-        return Extension(
-            "launcher",
-            _MODULE_NAME,
+        return _extension(
+            self.template,
             self._write_source,
             origin=f"{self.signature.shape} {self.scratch}",
-            files=(_SOURCE_WRITER, self.template),
-            folders=(self.template.parent, self.template.parent / "include"),
             common=lambda: template_text(self.template),
         )
 
@@ -124,6 +121,16 @@ def template_text(template: Path) -> str:
             f"the template of the backend's launchers cannot be read ({error}): the package that it belongs to was "
             f"removed, or is not whole. Install it again"
         ) from None
+
+
+def _extension(template: Path, source: str | Callable[[], str], **more: Any) -> Extension:
+    folders = template.parent, template.parent / "include"
+    return Extension("launcher", _MODULE_NAME, source, files=(_SOURCE_WRITER, template), folders=folders, **more)
+
+
+def foresee_launchers(template: Path) -> None:
+    """Find out what all generated launchers of a template are valid for, which else the first one asks."""
+    _extension(template, "").foresee()
 
 
 _building = threading.RLock()

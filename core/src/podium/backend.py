@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from podium._excerpt import declaration, excerpt, kernel_names, source_line
     from podium._file_stamps import folder_digest
     from podium._function import Buffer, Function, Occupancy, OwnedMemory
+    from podium._generated import foresee_launchers
     from podium._launch_config import LaunchConfig
     from podium._launcher import Launcher
     from podium._library import SharedLibrary
@@ -90,6 +91,7 @@ __all__ = [
     "environment_flag",
     "excerpt",
     "folder_digest",
+    "foresee_launchers",
     "hookimpl",
     "import_early",
     "kernel_names",

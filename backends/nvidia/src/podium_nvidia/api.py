@@ -112,7 +112,7 @@ _VERSIONS = {
 }
 _LEGACY_STREAM = 1  # CU_GET_PROC_ADDRESS_LEGACY_STREAM: stream 0 is the legacy one
 
-_OF_LAUNCHES = ("podium_nvidia.launcher", "podium_nvidia.function", "podium_nvidia.toolchain")
+_OF_LAUNCHES = tuple(f"podium_nvidia.{each}" for each in ("launcher", "function", "stream", "toolchain"))
 _OF_COMPILING = ("cuda.bindings.driver", "cuda.bindings.nvrtc", "podium_nvidia.compiler", "podium_nvidia.launch")
 
 _lock = ForkSafeLock()
@@ -130,9 +130,13 @@ class Functions:
             raise BackendError(
                 f"The CUDA driver has no function {name}: its version is {driver_version()}. Install a newer driver"
             )
-        function = ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[each] for each in _PROTOTYPES[name]))(place)
+        function = _prototype(_PROTOTYPES[name])(place)
         setattr(self, name, function)
         return function
+
+
+def _prototype(letters: str) -> Any:
+    return ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[each] for each in letters))  # which ctypes keeps
 
 
 _functions = Functions()
@@ -219,6 +223,19 @@ def _bindings() -> Any:
     return cuda.bindings.driver
 
 
+def _prepare() -> None:
+    """Do what a first launch would, and that does not depend on what the program does until then."""
+    from podium.backend import foresee_launchers
+
+    from podium_nvidia import toolchain
+    from podium_nvidia.launcher import NvidiaLauncher
+
+    toolchain.own_files()
+    foresee_launchers(NvidiaLauncher.template)
+    for letters in {*_PROTOTYPES.values()}:
+        _prototype(letters)
+
+
 def _initialise() -> None:
     global _process
     with _lock:
@@ -230,7 +247,7 @@ def _initialise() -> None:
         if _functions.cuCtxGetDevice(ctypes.byref(ctypes.c_int())) == NOT_INITIALIZED:
             from podium.backend import import_early
 
-            import_early(_OF_LAUNCHES, _OF_COMPILING)
+            import_early(_OF_LAUNCHES, _OF_COMPILING, _prepare)
         status = _functions.cuInit(0)
         if status:
             name, text = describe(status)

@@ -14,7 +14,7 @@ from podium.errors import ToolchainError
 from podium_nvidia import toolkit
 from podium_nvidia._version import __version__
 
-__all__ = ["INCLUDE", "nvrtc_path", "toolchain"]
+__all__ = ["INCLUDE", "nvrtc_path", "own_files", "toolchain"]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -53,7 +53,7 @@ def _describe(language: str) -> str:
     files = [library, *(os.path.join(folder, each) for each in builtins)]
     for each in toolkit.include_folders(library):
         files += (os.path.join(each, marker) for marker in _HEADER_MARKERS)
-    lines = [f"podium-nvidia {__version__}, {_own_files()}", *filter(None, map(_identity, files))]
+    lines = [f"podium-nvidia {__version__}, {own_files()}", *filter(None, map(_identity, files))]
     return "\n".join(lines)
 
 
@@ -67,16 +67,18 @@ _HEADER_MARKERS = (
 )
 
 
-def _own_files() -> str:
+def own_files() -> str:
     """Name what this backend puts beside the user's text, and what chooses NVRTC's options, by size and date.
 
     `folder_digest` would read the cache for it, which takes longer than all the rest of the name.
     """
     folders = [INCLUDE, os.path.join(INCLUDE, "cub"), os.path.join(INCLUDE, "hip")]
+    if "own files" in _known:
+        return _known["own files"]
     found = [each.stat() for folder in folders for each in os.scandir(folder)]
     found += [os.stat(os.path.join(_FOLDER, name)) for name in ("compiler.py", "options.py", "arch.py")]
     size, newest = sum(each.st_size for each in found), max(each.st_mtime_ns for each in found)
-    return f"{size} bytes of {newest}"
+    return _known.setdefault("own files", f"{size} bytes of {newest}")
 
 
 def _identity(path: str) -> str:
