@@ -49,6 +49,16 @@ def test_first_copy_of_a_distribution_counts(site: Site, tmp_path: Path, monkeyp
         assert installed_entry_points("sample") == []
 
 
+@pytest.mark.parametrize("left", ["~odium-twice", "~-dium-twice", "-dium_twice", "~", "podium_twice~"])
+def test_what_an_interrupted_upgrade_leaves_is_no_distribution(site: Site, left: str) -> None:
+    """pip moves metadata aside under names that no distribution can have, and ignores those itself (DISC-03)."""
+    site.add_metadata("podium-twice", "2", "[sample]\ntwice = new.plugin\n")
+    aside = site.folder / f"{left}-1.dist-info"
+    aside.mkdir()
+    (aside / "entry_points.txt").write_text("[sample]\ntwice = old.plugin\n")
+    assert installed_entry_points("sample") == [EntryPoint("twice", "new.plugin", "podium-twice", "2")]
+
+
 def test_develop_install_and_missing_metadata(site: Site) -> None:
     """An egg-info folder counts, and so does a metadata folder that holds nothing but its entry points."""
     for folder, name in (("podium_dev.egg-info", "dev"), ("podium_old-3.0-py3.11.egg-info", "old")):

@@ -74,6 +74,18 @@ def test_two_distributions_claim_one_name(site: Site, discovery: Discovery) -> N
     assert "podium_twice" not in sys.modules
 
 
+def test_one_distribution_claims_a_name_twice(site: Site, discovery: Discovery) -> None:
+    """A distribution with two entry points of one name is told with both modules, neither of which is imported."""
+    lines = "[podium]\ntwice = podium_twice.plugin\ntwice = podium_twice.other\n"
+    site.install("twice", distribution="vendor-one", version="1.5", entry_points=lines)
+    assert failure(discovery, "twice") == (
+        "vendor-one 1.5 has more than one entry point of this name: twice = podium_twice.plugin and "
+        "twice = podium_twice.other; install another version of it"
+    )
+    assert loaded(discovery, "twice").distribution == "vendor-one"
+    assert "podium_twice" not in sys.modules
+
+
 def test_one_distribution_seen_twice(
     site: Site, discovery: Discovery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,8 @@ def _distributions() -> Iterator[tuple[str, str, Callable[[], str]]]:
             continue
         for name in sorted(name for name in names if name.lower().endswith((".dist-info", ".egg-info"))):
             distribution, _, version = name.rpartition(".")[0].partition("-")
-            yield _normalised(distribution), version.partition("-")[0], partial(_read, f"{folder}{os.sep}{name}")
+            if _is_name(distribution):  # not "~odium", which an interrupted upgrade by pip leaves
+                yield _normalised(distribution), version.partition("-")[0], partial(_read, f"{folder}{os.sep}{name}")
     finders = [finder for finder in sys.meta_path if finder is not PathFinder and hasattr(finder, "find_distributions")]
     if unusual or finders:
         yield from _foreign(unusual, finders)
@@ -99,6 +100,11 @@ def _foreign(paths: list[str], finders: Iterable[object]) -> Iterator[tuple[str,
                 yield _normalised(name or ""), version or "", partial(str, distribution.read_text(FILE) or "")
         except Exception:  # a finder that is not podium's must not hide the backends of the others
             continue
+
+
+def _is_name(text: str) -> bool:
+    letters = text.replace("_", "").replace(".", "").replace("-", "")
+    return letters.isascii() and letters.isalnum() and text[0].isalnum() and text[-1].isalnum()
 
 
 def _normalised(name: str) -> str:

@@ -219,8 +219,9 @@ class Discovery:
         disabled = bool(entries) and name in _settings.disabled_plugins()
         if disabled and by_hand is not None:
             entries, disabled = (), False
-        distribution = " and ".join([*(entry.distribution for entry in entries), *([BY_HAND] if by_hand else ())])
-        version = " and ".join(entry.version for entry in entries)
+        owners = dict.fromkeys((entry.distribution, entry.version) for entry in entries)
+        distribution = " and ".join([*(owner for owner, _ in owners), *([BY_HAND] if by_hand else ())])
+        version = " and ".join(version for _, version in owners)
         module = entries[0].module if entries else by_hand.__module__ if by_hand else ""
         described = partial(Backend, name, distribution, version, module)
         if disabled:
@@ -228,9 +229,7 @@ class Discovery:
         plugin: Plugin | None = None
         try:
             if len(entries) + (by_hand is not None) > 1:
-                claims = [f"{entry.distribution} {entry.version}".strip() for entry in entries]
-                claims += [BY_HAND] if by_hand else []
-                raise PluginFailure(f"it is provided by {' and by '.join(claims)}; remove all but one")
+                raise PluginFailure(_too_many(entries, by_hand is not None))
             if by_hand is not None:
                 return described("ready", by_hand, api=stated_api(module))
             with self._loading_of(name):
@@ -261,3 +260,13 @@ class Discovery:
             yield
         finally:
             self._loading.pop(mine, None)
+
+
+def _too_many(entries: tuple[EntryPoint, ...], by_hand: bool) -> str:
+    """Say who provides a backend that must have one provider."""
+    claims = [f"{entry.distribution} {entry.version}".strip() for entry in entries]
+    if not by_hand and len(set(claims)) == 1:
+        lines = " and ".join(f"{entry.name} = {entry.value}" for entry in entries)
+        return f"{claims[0]} has more than one entry point of this name: {lines}; install another version of it"
+    claims += [BY_HAND] if by_hand else []
+    return f"it is provided by {' and by '.join(claims)}; remove all but one"
