@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from host_compiler import measure_compiler
+from installed import measure_installed
 from program import Program
 from scale import measure_scale
 from starting import measure_start
@@ -35,6 +36,7 @@ PARTS = {
     "scale": "one kernel alone, one of ten thousand, and ten thousand in turn; one thousand if quick",
     "hooks": "with hooks, with a trace file, with debugging",
     "start": "import podium and the choice of the driver, beside a bare Python",
+    "installed": "the choice of the driver among fifty installed backends",
     "compiler": "the host compiler's time for one launcher",
 }
 
@@ -80,6 +82,7 @@ def main() -> int:
         "scale": lambda report: measure_scale(report, effort, kernel_at, 1000 if options.quick else 10_000),
         "hooks": lambda report: measure_hooks(report, effort),
         "start": lambda report: measure_start(report, processes),
+        "installed": lambda report: measure_installed(report, processes),
         "compiler": lambda report: measure_compiler(report, processes),
     }
     podium.driver.register(nothing_driver())

@@ -60,10 +60,11 @@ def test_the_benchmark_of_the_cpu_backend_runs(tmp_path: Path) -> None:
 
 def test_the_benchmark_of_podium_s_own_cost_runs(tmp_path: Path) -> None:
     """Launches at both levels are beside the loop in C over the same call, and what was aimed at beside what was found."""
-    printed, results = run(tmp_path, "launch.py", "launch", "scale")
+    printed, results = run(tmp_path, "launch.py", "launch", "scale", "installed")
     rows = results["A driver call that does nothing"]
     assert isinstance(rows, dict) and len(rows) == 21
     assert list(results["Launches among many kernels"]) == ["1 of 1", "1 of 1000", "all 1000 in turn"]  # type: ignore[call-overload]
+    assert len(results["Choosing among installed backends, time on processors"]) == 4  # type: ignore[arg-type]
     assert "| C loop over the call, 4 parameters | " in printed
     assert "\n### Targets\n" in printed
 
