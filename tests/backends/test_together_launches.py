@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from installed import ROOT
+from markdown_page import all_pages
 from recording.cuda.library import Recording
 from recording.hip.compiling import MISSING, hiprtc
 from recording.hip.library import Recording as HipRecording
@@ -348,6 +349,17 @@ def test_everything_goes_back_to_its_own_driver(together: Recording, level: str)
         "streams": live["streams"],
     }
     assert memory["cpu"][0].tolist() == [12.0] * 3
+
+
+def test_the_page_about_several_backends(together: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What docs/how-to/choose-a-backend.md shows with the CPU alone runs with three backends, and launches on each."""
+    (page,) = (each for each in all_pages() if each.name == "docs/how-to/choose-a-backend.md")
+    names: dict[str, Any] = {}
+    monkeypatch.setenv("PODIUM_BACKEND", "cpu")
+    exec("\n".join(fence.text for fence in page.fences if fence.language == "python" and not fence.mark), names)
+    assert names["active"] == ["cpu", "nvidia", "serial"]
+    assert together.launch_count() == 3
+    assert [each.backend for each in podium.recent_launches()].count("serial") == 3
 
 
 # ---- Processes ----
