@@ -6,6 +6,7 @@ No network is needed: everything is installed without an index, and what the dis
 from __future__ import annotations
 
 import os
+import shutil
 import site
 import subprocess
 import sys
@@ -65,6 +66,13 @@ class Environment:
         made.pip("install", *map(str, wheels))
         return made
 
+    def copy(self, folder: Path) -> Environment:
+        """Make another one that has the same installed, and that can be changed."""
+        venv.create(folder / "venv", with_pip=False, symlinks=True)
+        made = Environment(folder, folder / "venv" / "bin" / "python", self.dependencies)
+        shutil.copytree(self.packages, made.packages, dirs_exist_ok=True)
+        return made
+
     @property
     def packages(self) -> Path:
         """The folder that pip installs into."""
@@ -78,11 +86,12 @@ class Environment:
 
     def pip(self, command: str, *arguments: str) -> None:
         """Install or uninstall something."""
+        run([*self.pip_command(command), *arguments], self.folder)
+
+    def pip_command(self, command: str) -> list[str]:
+        """Return what installs or uninstalls here, without what."""
         options = {"install": ("--no-deps", "--no-index", "--force-reinstall"), "uninstall": ("--yes",)}[command]
-        run(
-            [sys.executable, "-m", "pip", "--python", str(self.python), command, "--quiet", *options, *arguments],
-            self.folder,
-        )
+        return [sys.executable, "-m", "pip", "--python", str(self.python), command, "--quiet", *options]
 
     def run(self, *arguments: str, **environment: str) -> str:
         """Run its Python."""

@@ -5,11 +5,14 @@ Everything is installed from wheels, in folders of its own. The NVIDIA backend i
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from installed import Environment
@@ -173,3 +176,160 @@ def test_one_of_them_is_damaged(reports: dict[str, Report], name: str) -> None:
     assert report.chosen == expected
     unusable = name in ("devices raise",)
     assert report.status == int(unusable), report.findings
+
+
+# ---- Removed, put back and upgraded while a process runs ----
+
+BEGIN = """
+import json, os, subprocess, sys, warnings
+import podium
+from podium.errors import PodiumError
+
+commands = json.loads(sys.argv[1])
+
+def pip(name):
+    kept = {each: value for each, value in os.environ.items() if not each.startswith("PYTHON")}
+    subprocess.run(commands[name], env=kept, check=True, capture_output=True)
+
+def kernel(name, parameters):
+    return podium.kernel(f'extern "C" __global__ void {name}({parameters}) {{ y[threadIdx.x] += 1; }}')
+
+def launch(made, backend, *more):
+    # as a program that has been told, or what it was told: an error of podium and nothing else
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with podium.use(backend):
+                y = podium.asarray([1.0, 2.0])
+                for _ in range(3):
+                    made[1, 2](y, *more)
+                made.warm_up()
+                made[1, 2](y, *more)
+                podium.synchronize()
+                return y.tolist(), [str(each.message) for each in caught]
+        except PodiumError as error:
+            return type(error).__name__, str(error)
+
+def states():
+    return {each.name: each.probe().state for each in podium.driver.backends() if each.name in wanted}
+
+wanted = ("cpu", "nvidia", "serial")
+told = {}
+"""
+
+REMOVED = (
+    BEGIN
+    + """
+told["at first"] = states()
+first = {name: kernel(f"first_{name}", "float *y") for name in ("cpu", "serial")}
+for name, made in first.items():
+    told[f"{name} before"] = launch(made, name)
+pip("uninstall")
+for name, made in first.items():
+    told[f"{name} goes on"] = launch(made, name)
+    told[f"{name} anew"] = launch(kernel(f"other_{name}", "float *y, int a, double b"), name, 1, 2.0)
+told["nvidia, never used"] = launch(kernel("gpu", "float *y"), "nvidia")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    told["chosen"] = podium.driver.resolve().name
+    told["why"] = [str(each.message) for each in caught]
+podium.driver.rediscover()
+told["then"] = states()
+told["serial, rediscovered"] = launch(first["serial"], "serial")
+doctor = subprocess.run([sys.executable, "-m", "podium", "doctor", "--json"], capture_output=True, text=True)
+told["doctor"] = [each["name"] for each in json.loads(doctor.stdout)["backends"] if each["name"] in wanted]
+pip("install")
+podium.driver.rediscover()
+told["again"] = states()
+for name in wanted:
+    told[f"{name} again"] = launch(kernel(f"third_{name}", "float *y"), name)
+print(json.dumps(told))
+"""
+)
+
+
+def _run(
+    installed: Installed, environment: Environment, program: str, commands: dict[str, list[str]]
+) -> dict[str, Any]:
+    libcuda = str(installed.libcuda)
+    printed = environment.run("-c", program, json.dumps(commands), PODIUM_NVIDIA_LIBCUDA=libcuda)
+    told: dict[str, Any] = json.loads(printed)
+    return told
+
+
+def test_removed_and_put_back_while_a_process_runs(installed: Installed, tmp_path: Path) -> None:
+    """CAC-12: what was compiled goes on, what cannot be made any more is an error of podium; put back, all is well."""
+    environment = installed.environment.copy(tmp_path)
+    names = ("cpu", "nvidia", "serial")
+    commands = {
+        "uninstall": [*environment.pip_command("uninstall"), *(f"podium-{name}" for name in names)],
+        "install": [*environment.pip_command("install"), *(str(installed.wheels[name]) for name in names)],
+    }
+    told = _run(installed, environment, REMOVED, commands)
+    assert told["at first"] == told["again"] == dict.fromkeys(names, "active")
+    for name in ("cpu", "serial"):
+        assert told[f"{name} before"] == told[f"{name} goes on"] == [[5.0, 6.0], []]
+        assert told[f"{name} again"] == [[5.0, 6.0], []]
+    assert told["nvidia again"] == [[1.0, 2.0], []]  # the recording driver runs no kernel
+    kind, message = told["cpu anew"]
+    assert kind == "ToolchainError" and "it was removed while this process runs. Install it again" in message
+    values, notices = told["serial anew"]
+    assert values == [5.0, 6.0] and len(notices) == 1
+    assert "stay on the interpreted level" in notices[0] and "was removed, or is not whole" in notices[0]
+    kind, message = told["nvidia, never used"]
+    assert kind == "InactiveBackendError" and "podium-nvidia was removed" in message, message
+    assert told["chosen"] in ("opencl", "cpu") and "podium-nvidia was removed" in told["why"][0]
+    assert told["then"] == {} and told["doctor"] == []
+    assert told["serial, rediscovered"][0] == "UnknownBackendError"
+
+
+UPGRADED = (
+    BEGIN
+    + """
+first = {name: kernel(f"first_{name}", "float *y") for name in ("cpu", "serial")}
+for name, made in first.items():
+    told[f"{name} before"] = launch(made, name)
+pip("upgrade")
+for name, made in first.items():
+    told[f"{name} goes on"] = launch(made, name)
+    told[f"{name} anew"] = launch(kernel(f"other_{name}", "float *y, int a, double b"), name, 1, 2.0)
+podium.driver.rediscover()
+told["versions"] = {each.name: each.version for each in podium.driver.backends() if each.name in first}
+print(json.dumps(told))
+"""
+)
+
+
+def _next_version(wheel: Path, folder: Path) -> Path:
+    """Make the wheel of another version, in which each file of the package is another one."""
+    name = wheel.name.replace("-0.1.0-", "-0.2.0-")
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(folder / name, "w") as new:
+        for item in old.namelist():
+            data = old.read(item)
+            if item.endswith((".h", ".hpp", ".cpp", ".c.in")):
+                data += b"\n// of the next version\n"
+            elif item.endswith("METADATA"):
+                data = data.replace(b"Version: 0.1.0", b"Version: 0.2.0")
+            if not item.endswith("RECORD"):
+                new.writestr(item.replace("-0.1.0.dist-info", "-0.2.0.dist-info"), data)
+            else:
+                lines = [f"{each},,\n".replace("-0.1.0.dist-info", "-0.2.0.dist-info") for each in old.namelist()]
+                new.writestr(item.replace("-0.1.0.dist-info", "-0.2.0.dist-info"), "".join(lines))
+    return folder / name
+
+
+def test_upgraded_while_a_process_runs(installed: Installed, tmp_path: Path) -> None:
+    """CAC-12: a process goes on with what it has, builds nothing of two versions, and a new process has the new one."""
+    environment = installed.environment.copy(tmp_path / "environment")
+    upgraded = [str(_next_version(installed.wheels[name], tmp_path)) for name in ("cpu", "serial")]
+    told = _run(installed, environment, UPGRADED, {"upgrade": [*environment.pip_command("install"), *upgraded]})
+    for name in ("cpu", "serial"):
+        assert told[f"{name} before"] == told[f"{name} goes on"] == [[5.0, 6.0], []]
+    kind, message = told["cpu anew"]
+    assert kind == "ToolchainError" and "was upgraded or changed since this process began to use it" in message
+    values, notices = told["serial anew"]
+    assert values == [5.0, 6.0] and "have changed since this process began to use them" in notices[0]
+    assert told["versions"] == {"cpu": "0.2.0", "serial": "0.2.0"}
+    doctor = json.loads(environment.run("-m", "podium", "doctor", "--json"))
+    versions = {each["name"]: (each["version"], each["state"]) for each in doctor["backends"]}
+    assert versions["cpu"] == versions["serial"] == ("0.2.0", "active") and doctor["healthy"]
