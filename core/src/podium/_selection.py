@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Hashable, Mapping
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from podium.backend import Driver
 
 __all__ = ["Choice", "Selection"]
+
+_FILE_LOADERS = (SourceFileLoader, SourcelessFileLoader)
 
 UNKNOWN_PRIORITY = 100
 """What a backend counts as that failed before it could state its priority: a GPU, whose loss is worth a warning."""
@@ -152,6 +157,7 @@ class Selection:
             instances = self._instances.setdefault(driver_class, {})
             if (instance := instances.get(key)) is not None:
                 return instance
+            _check_there(backend)
             try:
                 made = guarded(f"{driver_class.__name__}()", lambda: driver_class(**options))
             except PluginFailure as failure:
@@ -159,6 +165,16 @@ class Selection:
                     raise failure.__cause__ from None
                 raise
             return instances.setdefault(key, made)
+
+
+def _check_there(backend: Backend) -> None:
+    """Raise `PluginFailure` for a backend that was found and then removed: the rest of it could not be imported."""
+    spec = getattr(sys.modules.get(backend.module), "__spec__", None)
+    file = spec.origin if spec is not None and isinstance(spec.loader, _FILE_LOADERS) else None
+    if file is not None and not os.path.exists(file):
+        raise PluginFailure(
+            f"{backend.distribution} was removed since this process has found it: {file} is gone. Install it again"
+        )
 
 
 def _chosen_options(
