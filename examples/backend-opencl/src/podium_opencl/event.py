@@ -6,18 +6,15 @@ import itertools
 import threading
 from typing import Any
 
-from podium.backend import ForkSafeLock
-
 from podium_opencl.device import open_device
 from podium_opencl.opencl import opencl
 from podium_opencl.status import SUCCESS, launch_error, status_of
-from podium_opencl.stream import find_queue
+from podium_opencl.stream import find_queue, marker
 
 __all__ = ["create_event", "destroy_event", "elapsed", "event_done", "record_event", "synchronize_event", "wait_event"]
 
 _NANOSECOND = 1e-9
 
-_lock = ForkSafeLock()
 _numbers = itertools.count(1)
 _events: dict[int, tuple[Any, int]] = {}  # by handle: the marker that was recorded last, or None, and its device
 
@@ -36,40 +33,37 @@ def destroy_event(event: int, device: int) -> None:
 
 def record_event(event: int, device: int, stream: int) -> int:
     """Put an event behind the work that is in a stream now; return the status."""
-    queue = find_queue(device, stream)
     try:
-        marker = opencl().enqueue_marker(queue)
-        queue.flush()  # nobody who asks for an event in another queue would do it
+        _events[event] = marker(find_queue(device, stream)), device
     except opencl().Error as error:
         return status_of(error)
-    _events[event] = marker, device
     return SUCCESS
 
 
 def wait_event(device: int, stream: int, event: int) -> int:
     """Let the later work of a stream wait for an event, also of another device; return the status."""
-    marker, owner = _events[event]
-    if marker is None:
+    recorded, owner = _events[event]
+    if recorded is None:
         return SUCCESS
     queue = find_queue(device, stream)
     try:
         if owner != device:
-            marker = _carried_over(marker, device)
-        opencl().enqueue_barrier(queue, wait_for=[marker])
+            recorded = _carried_over(recorded, device)
+        opencl().enqueue_barrier(queue, wait_for=[recorded])
         queue.flush()
     except opencl().Error as error:
         return status_of(error)
     return SUCCESS
 
 
-def _carried_over(marker: Any, device: int) -> Any:
+def _carried_over(before: Any, device: int) -> Any:
     """Return an event of a device's context that comes to pass after one of another context."""
     cl = opencl()
     after = cl.UserEvent(open_device(device).context)
 
     def wait() -> None:
         try:
-            marker.wait()
+            before.wait()
         except cl.Error as error:
             after.set_status(status_of(error))
         else:
@@ -82,10 +76,10 @@ def _carried_over(marker: Any, device: int) -> Any:
 def event_done(event: int, device: int) -> bool:
     """Tell whether the work before an event has ended. Raises `LaunchError` if it failed."""
     cl = opencl()
-    marker, _ = _events[event]
-    if marker is None:
+    recorded, _ = _events[event]
+    if recorded is None:
         return True
-    status = int(marker.command_execution_status)
+    status = int(recorded.command_execution_status)
     if status < 0:
         raise launch_error(status, "asking for an event", device)
     return bool(status == cl.command_execution_status.COMPLETE)
@@ -93,10 +87,10 @@ def event_done(event: int, device: int) -> bool:
 
 def synchronize_event(event: int, device: int) -> int:
     """Wait for the work before an event; return the status of that."""
-    marker, _ = _events[event]
+    recorded, _ = _events[event]
     try:
-        if marker is not None:
-            marker.wait()
+        if recorded is not None:
+            recorded.wait()
     except opencl().Error as error:
         return status_of(error)
     return SUCCESS

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.backend import ForkSafeLock, Function, ObjectCode
+from podium.backend import Function, ObjectCode
 from podium.errors import LoadError, PodiumError
 
 from podium_opencl.compiler import FORMAT, digest
@@ -124,7 +124,7 @@ class Loaded:
         self.free.clear()
 
 
-_lock = ForkSafeLock()
+# No locks, since finalizers unload, in the middle of anything; each step is one by itself.
 _numbers = itertools.count(1)
 _modules: dict[int, _Module] = {}
 _loaded: dict[int, Loaded] = {}
@@ -148,8 +148,7 @@ def load(code: ObjectCode, name: str, device: int) -> Function:
         loaded = _kernel(module, code, name)
     except opencl().Error as error:
         raise _error(status_of(error), code, name, place) from None
-    with _lock:
-        _modules[module.number] = module
+    _modules[module.number] = module
     return _function(loaded)
 
 
@@ -165,13 +164,10 @@ def load_beside(function: Function, code: ObjectCode, name: str, device: int) ->
 
 def unload(function: Function, device: int) -> None:
     """Release code and the memory of its variables. It does not raise."""
-    with _lock:
-        module = _modules.pop(function.module, None)
-        kernels = module.kernels if module is not None else []
-        for loaded in kernels:
-            _loaded.pop(loaded.handle, None)
+    module = _modules.pop(function.module, None)
     with suppress(PodiumError):
-        for loaded in kernels:
+        for loaded in module.kernels if module is not None else ():
+            _loaded.pop(loaded.handle, None)
             loaded.release()
 
 
@@ -196,9 +192,8 @@ def _kernel(module: _Module, code: ObjectCode, name: str) -> Loaded:
             kernel=name,
             backend="opencl",
         )
-    with _lock:
-        module.kernels.append(loaded)
-        _loaded[loaded.handle] = loaded
+    module.kernels.append(loaded)
+    _loaded[loaded.handle] = loaded
     return loaded
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
+from collections import defaultdict, deque
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from podium.backend import ForkSafeLock
 from podium.errors import PodiumError
 
-from podium_opencl.device import open_device
+from podium_opencl.device import is_forked, open_device, open_devices
 from podium_opencl.opencl import opencl
 from podium_opencl.status import SUCCESS, launch_error, status_of
 
-__all__ = ["create_stream", "destroy_stream", "find_queue", "synchronize"]
+__all__ = ["all_work", "create_stream", "destroy_stream", "find_queue", "marker", "synchronize", "wait_for"]
 
-_lock = ForkSafeLock()
+# No locks, since finalizers give streams back, in the middle of anything; each step is one by itself.
 _queues: dict[int, tuple[Any, int]] = {}  # by handle: those that podium made, and their device
-_leaving: dict[int, list[Any]] = {}  # by device: events behind the work of queues that were given back
+_leaving: defaultdict[int, deque[Any]] = defaultdict(deque)  # by device: events behind queues that were given back
 
 
 def find_queue(device: int, stream: int) -> Any:
@@ -36,45 +38,47 @@ def create_stream(device: int, priority: int) -> int:
     except opencl().Error as error:
         raise launch_error(status_of(error), "making a stream", device) from None
     handle = int(queue.int_ptr)
-    with _lock:
-        _queues[handle] = queue, device
+    _queues[handle] = queue, device
     return handle
 
 
 def destroy_stream(stream: int, device: int) -> None:
     """Give a queue back; its work goes on, and who waits for the device waits for it, too. It does not raise."""
-    with _lock:
-        queue, _ = _queues.pop(stream, (None, device))
-    if queue is None:
+    queue, _ = _queues.pop(stream, (None, device))
+    if queue is None or is_forked():
         return
     with suppress(PodiumError, opencl().Error):
-        last = opencl().enqueue_marker(queue)
-        queue.flush()
-        with _lock:
-            _leaving.setdefault(device, []).append(last)
+        _leaving[device].append(marker(queue))
 
 
 def synchronize(device: int, stream: int | None = None) -> int:
     """Wait for a stream, or for all of a device; return the status of the work."""
-    cl = opencl()
     try:
-        if stream is not None:
-            return _wait_for([_marker(find_queue(device, stream))])
-        with _lock:
-            queues = [queue for queue, owner in _queues.values() if owner == device]
-            events = _leaving.pop(device, [])
-        return _wait_for([*events, *(_marker(queue) for queue in [open_device(device).queue, *queues])])
-    except cl.Error as error:
+        return wait_for([marker(find_queue(device, stream))] if stream is not None else all_work(device))
+    except opencl().Error as error:
         return status_of(error)
 
 
-def _marker(queue: Any) -> Any:
+def all_work(device: int) -> list[Any]:
+    """Return events that stand for all work that a device has been given."""
+    queues = [queue for queue, owner in list(_queues.values()) if owner == device]
+    leaving = _leaving[device]
+    for _ in range(len(leaving)):
+        with suppress(IndexError):  # another thread was faster
+            event = leaving.popleft()
+            if int(event.command_execution_status) > 0:
+                leaving.append(event)
+    return [*leaving, *(marker(queue) for queue in [open_device(device).queue, *queues])]
+
+
+def marker(queue: Any) -> Any:
+    """Return an event behind all that is in a queue, which is on its way to the device from now on."""
     event = opencl().enqueue_marker(queue)
     queue.flush()
     return event
 
 
-def _wait_for(events: list[Any]) -> int:
+def wait_for(events: Iterable[Any]) -> int:
     """Wait for all of the events, also if one of them stands for work that failed; return the first failure."""
     status = SUCCESS
     for event in events:
@@ -83,3 +87,12 @@ def _wait_for(events: list[Any]) -> int:
         except opencl().Error as error:
             status = status or status_of(error)
     return status
+
+
+@atexit.register
+def _finish() -> None:
+    """Wait for all work: what it works on goes away with the process."""
+    with suppress(PodiumError):
+        if not is_forked():
+            for device in open_devices():
+                synchronize(device.index)
