@@ -68,6 +68,8 @@ NOT_FOR_A_WARM_START = {
     "podium_cpu.compiler",
     "podium_cpu.runtime_object",
     "podium_cpu.sanitizers",
+    "podium_cpu.timeline",
+    "mmap",
 }
 
 

@@ -21,10 +21,11 @@ from podium.backend import (
     Program,
     SharedLibrary,
     Target,
+    deferred,
 )
 from podium.errors import LoadError
 
-from podium_cpu import runtime, timeline
+from podium_cpu import runtime
 from podium_cpu.launcher import CpuLauncher
 from podium_cpu.memory import HostBuffer
 from podium_cpu.processor import can_run, host_arch, memory_bytes, processor_identity, processor_name
@@ -238,40 +239,18 @@ class CpuDriver(Driver):
         status: int = _Entry(function)(shape, parameters.addresses())
         return status
 
-    def create_stream(self, device: int, priority: int) -> int:
-        """Return the number of a new queue; queues have no priorities."""
-        return timeline.new_stream()
+    create_stream = deferred(Driver.create_stream, "podium_cpu.timeline")
 
     def destroy_stream(self, stream: int, device: int) -> None:
         """Do nothing: a queue that has come to its end is forgotten by itself."""
 
-    def create_event(self, device: int, timed: bool) -> int:
-        """Make a place in a queue; it takes the time in any case."""
-        return timeline.create_event()
-
-    def destroy_event(self, event: int, device: int) -> None:
-        """Forget the event."""
-        timeline.destroy_event(event)
-
-    def record_event(self, event: int, device: int, stream: int) -> int:
-        """Put the event into the stream's queue; on stream 0 it has passed when the call returns."""
-        return timeline.record(event, stream)
-
-    def wait_event(self, device: int, stream: int, event: int) -> int:
-        """Put a wait into the stream's queue; on stream 0 the call itself waits."""
-        return timeline.wait_in(stream, event)
-
-    def event_done(self, event: int, device: int) -> bool:
-        """Tell whether the queue has come to the event."""
-        return timeline.event_done(event)
-
-    def synchronize_event(self, event: int, device: int) -> int:
-        """Wait until the queue has come to the event."""
-        return timeline.wait_for_event(event)
-
-    def elapsed(self, start: int, end: int, device: int) -> float:
-        """Return the seconds between two events."""
-        return timeline.elapsed(start, end)
+    create_event = deferred(Driver.create_event, "podium_cpu.timeline")
+    destroy_event = deferred(Driver.destroy_event, "podium_cpu.timeline")
+    record_event = deferred(Driver.record_event, "podium_cpu.timeline")
+    wait_event = deferred(Driver.wait_event, "podium_cpu.timeline")
+    event_done = deferred(Driver.event_done, "podium_cpu.timeline")
+    synchronize_event = deferred(Driver.synchronize_event, "podium_cpu.timeline")
+    elapsed = deferred(Driver.elapsed, "podium_cpu.timeline")
 
     def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
         """Return memory as any other: all of it is the host's."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 
 from podium.errors import OutOfResourcesError
 
@@ -38,6 +37,8 @@ class HostBuffer:
 
 
 def _mapped(room: int) -> ctypes.Array[ctypes.c_char]:
+    import mmap  # which few programs need, and none to begin
+
     if hasattr(mmap, "MAP_PRIVATE"):
         # A child that is forked later gets a copy, as of all other memory.
         mapping = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

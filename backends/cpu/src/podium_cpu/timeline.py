@@ -15,13 +15,13 @@ from podium_cpu.runtime import NOT_READY, SLICE, Runtime, runtimes
 
 __all__ = [
     "create_event",
+    "create_stream",
     "destroy_event",
     "elapsed",
     "event_done",
-    "new_stream",
-    "record",
-    "wait_for_event",
-    "wait_in",
+    "record_event",
+    "synchronize_event",
+    "wait_event",
 ]
 
 _streams = itertools.count(1 << 32)  # beyond what anybody would choose for a queue
@@ -51,52 +51,52 @@ class _Event:
 _events: dict[int, _Event] = {}
 
 
-def new_stream() -> int:
-    """Return a number that no other stream has."""
+def create_stream(device: int, priority: int) -> int:
+    """Return the number of a new queue, which no other stream has; queues have no priorities."""
     return next(_streams)
 
 
-def create_event() -> int:
-    """Make an event and return its number."""
+def create_event(device: int, timed: bool) -> int:
+    """Make an event and return its number; it takes the time in any case."""
     handle = next(_handles)
     _events[handle] = _Event()
     return handle
 
 
-def destroy_event(handle: int) -> None:
+def destroy_event(event: int, device: int) -> None:
     """Forget an event; streams that have it keep what they need."""
-    for runtime, place in _events.pop(handle).places.items():
+    for runtime, place in _events.pop(event).places.items():
         runtime.call("destroy_event", place)
 
 
-def record(handle: int, stream: int) -> int:
-    """Put an event behind what is in a stream; return the status."""
-    event = _events[handle]
-    event.recorded = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    statuses = [runtime.call("place_event", event.place(runtime), stream, False) for runtime in runtimes()]
+def record_event(event: int, device: int, stream: int) -> int:
+    """Put an event behind what is in a stream; return the status. On stream 0 it has passed when the call returns."""
+    recorded = _events[event]
+    recorded.recorded = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    statuses = [runtime.call("place_event", recorded.place(runtime), stream, False) for runtime in runtimes()]
     return next(filter(None, statuses), 0)
 
 
-def wait_in(stream: int, handle: int) -> int:
+def wait_event(device: int, stream: int, event: int) -> int:
     """Let what comes into a stream wait for an event; return the status. Stream 0 is the caller's own order."""
     if stream == 0:
-        wait_for_event(handle)
+        synchronize_event(event, device)
         return 0
-    places = _events[handle].places
+    places = _events[event].places
     statuses = [runtime.call("place_event", place, stream, True) for runtime, place in places.items()]
     return next(filter(None, statuses), 0)
 
 
-def event_done(handle: int) -> bool:
+def event_done(event: int, device: int) -> bool:
     """Tell whether an event has passed."""
-    places = _events[handle].places
+    places = _events[event].places
     return all(runtime.call("wait_for_event", place, 0) != NOT_READY for runtime, place in places.items())
 
 
-def wait_for_event(handle: int) -> int:
+def synchronize_event(event: int, device: int) -> int:
     """Wait for an event; return what had gone wrong in its stream by then."""
     result = 0
-    for runtime, place in list(_events[handle].places.items()):
+    for runtime, place in list(_events[event].places.items()):
         status = NOT_READY
         while status == NOT_READY:
             status = runtime.call("wait_for_event", place, SLICE)
@@ -104,6 +104,6 @@ def wait_for_event(handle: int) -> int:
     return result
 
 
-def elapsed(start: int, end: int) -> float:
+def elapsed(start: int, end: int, device: int) -> float:
     """Return the seconds between two events that have passed."""
     return (_events[end].time() - _events[start].time()) / 1e9
