@@ -11,6 +11,7 @@ import textwrap
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,22 @@ def test_limits_of_the_device(fake: FakeDriver, kernel: podium.Kernel) -> None:
     kernel[(2147483647, 65535, 65535), 1024](None, 1)
     kernel[1, (4, 4, 64)](None, 1, shared=100_000)
     assert len(fake.launches) == 2
+
+
+def test_shared_memory_of_the_kernel_counts(fake: FakeDriver, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GRD-08: what a backend says of the largest dynamic shared memory of a kernel holds for its launches."""
+    load = fake.load
+    own = {"shared": 400, "max_dynamic_shared": 600}
+    monkeypatch.setattr(fake, "load", lambda *what: replace(load(*what), attributes=own))
+    kernel = podium.kernel("__global__ void with_shared() {}")
+    kernel[1, 1](shared=600)
+    for _ in range(2):
+        with pytest.raises(
+            OutOfResourcesError, match="dynamic shared memory in bytes is 601, the limit is 600"
+        ) as caught:
+            kernel[1, 1](shared=601)
+    assert "device 0 has 1000 for a block, and the kernel itself takes 400" in str(caught.value)
+    assert len(fake.launches) == 1
 
 
 def test_limits_of_the_kernel_itself(fake: FakeDriver, level: str) -> None:

@@ -15,7 +15,7 @@ from cache_files import posix_only
 from library_files import EXTENSION, LIBRARY, ONE_PHASE, TWO_PHASE, Build, call, needs_compiler, run
 
 from podium import _library
-from podium._library import SharedLibrary, load_extension
+from podium._library import SharedLibrary, is_whole, load_extension
 from podium.errors import LoadError
 
 pytestmark = [posix_only, needs_compiler, pytest.mark.usefixtures("places")]
@@ -161,6 +161,17 @@ def test_a_library_cut_off_anywhere_is_an_error(build: Build) -> None:
     for length in (1, 16, 63, 64, 100):
         with pytest.raises(LoadError, match="could not be loaded"):
             SharedLibrary.from_bytes("sample", data[:length])
+
+
+def test_what_was_cut_is_told_from_what_is_whole(build: Build) -> None:
+    """CAC-10: an ELF file is whole if it has all that its headers speak of, in either order of bytes; others are not."""
+    library = build(LIBRARY)
+    assert is_whole(library) and is_whole(library + b"behind") and is_whole(b"text") and is_whole(b"")
+    assert not any(is_whole(library[:length]) for length in range(4, len(library), 61))
+    big = bytearray(64)
+    big[:6], big[32:40], big[54:58] = b"\x7fELF\2\2", (64).to_bytes(8, "big"), bytes([0, 56, 0, 1])
+    assert not is_whole(bytes(big)) and is_whole(bytes(big) + bytes(56))
+    assert not is_whole(b"\x7fELF\1" + bytes(90))  # of 32 bits
 
 
 # Lifetime

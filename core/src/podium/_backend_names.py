@@ -17,7 +17,7 @@ _NAMES = {
     "_generated": "foresee_launchers",
     "_launch_config": "LaunchConfig",
     "_launcher": "Launcher",
-    "_library": "SharedLibrary",
+    "_library": "SharedLibrary is_whole",
     "_object_code": "ObjectCode",
     "_parameters": "Parameters",
     "_program": "Entry Options Program",

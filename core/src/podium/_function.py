@@ -70,7 +70,7 @@ class Function:
     most threads in a block that this kernel can have there, where it is lower than the device's. `attributes` has
     what else the backend knows, for `Kernel.attributes`; where it knows them, under these names: "registers" of a
     thread, "shared" (static, bytes of a block), "local" (bytes of a thread that did not fit into registers),
-    "constant" (bytes) and "max_dynamic_shared" (bytes of a block).
+    "constant" (bytes) and "max_dynamic_shared" (bytes of a block, which no launch goes beyond).
     """
 
     handle: int

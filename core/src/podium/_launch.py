@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from podium._launch_config import Dim3, LaunchConfig, pack_attributes
-from podium._limits import check_block, check_features, check_limits
+from podium._limits import check_features, check_function, check_limits
 from podium._state import ATTENDED, CAPTURES, words
 from podium._stream import stream_handle
 from podium.errors import LaunchConfigError
@@ -89,7 +89,7 @@ class Launch:
         handle = None
         if self.config.blocks:
             function = self.binding.load(device, stream)
-            check_block(self.binding.name, self.config, function.max_threads, "this kernel on this device")
+            check_function(self.binding.name, function, self.config, device)
             self.binding.driver.check(self.binding.name, function, self.config, device)
             handle = function.handle
         prepared[device] = handle

@@ -1,4 +1,4 @@
-"""Compiled bytes, mapped into this process: shared libraries and Python extension modules.
+"""Compiled bytes, mapped into this process: shared libraries and Python extension modules; and whether they are whole.
 
 The dynamic loader wants a file, so the bytes are written to a folder on this machine that only this process uses, are
 mapped, and the file is removed again. They are never unloaded: objects and pointers from them may live on unseen.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     import ctypes
     from types import ModuleType
 
-__all__ = ["SharedLibrary", "load_extension"]
+__all__ = ["SharedLibrary", "is_whole", "load_extension"]
 
 _Loaded = TypeVar("_Loaded")
 
 # What loaders say of a good file that must not be executed where it lies.
 _FORBIDDEN = ("failed to map segment", "operation not permitted", "permission denied")
+
+_ELF_HEADER = 64  # bytes
+_NO_BITS = 8  # SHT_NOBITS: a section that takes no room in the file
 
 _serial = itertools.count()
 _forbidding: dict[str, str] = {}
@@ -71,6 +75,29 @@ class SharedLibrary:
 
     def __repr__(self) -> str:
         return f"<SharedLibrary {self.name}>"
+
+
+def is_whole(code: bytes) -> bool:
+    """Tell whether a 64-bit ELF file is as long as its headers say, which loaders and drivers read without asking.
+
+    False for an ELF file of 32 bits, which no device of today has. Other bytes are whoever loads them to look at.
+    """
+    if not code.startswith(b"\x7fELF"):
+        return True
+    if code[4:5] != b"\2" or len(code) < _ELF_HEADER:
+        return False
+    order = ">" if code[5:6] == b"\2" else "<"
+    segments, sections = struct.unpack_from(f"{order}QQ", code, 32)
+    segment_size, segment_count, section_size, section_count = struct.unpack_from(f"{order}4H", code, 54)
+    table = sections + section_size * section_count
+    if max(table, segments + segment_size * segment_count) > len(code) or (section_count and section_size < 40):
+        return False
+    for place in range(sections, table, section_size or 1):
+        (kind,) = struct.unpack_from(f"{order}I", code, place + 4)
+        offset, size = struct.unpack_from(f"{order}QQ", code, place + 24)
+        if kind != _NO_BITS and offset + size > len(code):
+            return False
+    return True
 
 
 def load_extension(name: str, data: bytes) -> ModuleType:

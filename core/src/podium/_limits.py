@@ -12,11 +12,13 @@ from podium._target import Device
 from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, OutOfResourcesError
 
 if TYPE_CHECKING:
+    from podium._function import Function
     from podium.backend import Driver
 
 __all__ = [
     "check_block",
     "check_features",
+    "check_function",
     "check_limits",
     "find_device",
     "grid_error",
@@ -120,6 +122,21 @@ def check_block(kernel: str, config: LaunchConfig, limit: int | None, where: str
     if limit is not None and threads > limit:
         raise OutOfResourcesError(
             kernel, f"threads in a block of {config.block}", threads, limit, f"the limit of {where}"
+        )
+
+
+def check_function(kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
+    """Raise `OutOfResourcesError` for what this kernel cannot have on a device, though others may."""
+    check_block(kernel, config, function.max_threads, "this kernel on this device")
+    most = function.attributes.get("max_dynamic_shared")
+    if most is not None and config.shared > most:
+        own = function.attributes.get("shared", 0)
+        raise OutOfResourcesError(
+            kernel,
+            "dynamic shared memory in bytes",
+            config.shared,
+            most,
+            f"device {device} has {most + own} for a block, and the kernel itself takes {own}",
         )
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from podium._generated import foresee_launchers
     from podium._launch_config import LaunchConfig
     from podium._launcher import Launcher
-    from podium._library import SharedLibrary
+    from podium._library import SharedLibrary, is_whole
     from podium._object_code import ObjectCode
     from podium._parameters import Parameters
     from podium._program import Entry, Options, Program
@@ -94,6 +94,7 @@ __all__ = [
     "foresee_launchers",
     "hookimpl",
     "import_early",
+    "is_whole",
     "kernel_names",
     "source_line",
 ]
@@ -158,8 +159,7 @@ class Driver(ABC):
     """Whether the driver, once used, goes on working in a forked child. If not, launches there are refused.
 
     Locks of such a driver are instances of `ForkSafeLock`: a plain one may be held, at the fork, by a thread that the
-    child does not have.
-    """
+    child does not have."""
 
     @classmethod
     @abstractmethod

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from podium.backend import Entry, ObjectCode, Signature, Target
+from podium.backend import Entry, ObjectCode, Signature, Target, is_whole
 from podium.errors import LoadError
 from podium.parts import find_symbols, read_binary
 
 from podium_amd.arch import Arch, warp_size_of
 from podium_amd.code_object import CodeObject, is_bundle, is_code_object
-from podium_amd.image import is_whole
 from podium_amd.parameters import mismatch
 
 __all__ = ["object_code", "target_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from podium.backend import ForkSafeLock, Function, ObjectCode
+from podium.backend import ForkSafeLock, Function, ObjectCode, is_whole
 from podium.errors import LoadError, PodiumError
 
 from podium_amd import context
@@ -12,7 +12,6 @@ from podium_amd.api import hip
 from podium_amd.arch import Arch
 from podium_amd.code_object import CodeObject, CodeObjectKernel, is_bundle, is_code_object, unbundled
 from podium_amd.device import Attribute, attribute, target
-from podium_amd.image import is_whole
 from podium_amd.load_error import load_error
 from podium_amd.parameters import mismatch
 from podium_amd.status import NOT_FOUND, take_last_error

@@ -43,7 +43,7 @@ def suggested_block(function: Function, device: int, shared: int) -> tuple[int, 
 
 
 def check_shape(kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
-    """Raise for what this kernel cannot do on this device: threads in a grid, LDS, attributes, cooperative grids."""
+    """Raise for what this kernel cannot do on this device: threads in a grid, attributes, cooperative grids."""
     for axis, blocks, threads in zip(_AXES, config.grid, config.block):
         if blocks * threads > _THREADS:
             raise LaunchConfigError(
@@ -53,16 +53,6 @@ def check_shape(kernel: str, function: Function, config: LaunchConfig, device: i
                 axis=f"grid.{axis}",
                 value=blocks,
             )
-    known = function.attributes
-    most = known["max_dynamic_shared"]
-    if config.shared > most:
-        raise OutOfResourcesError(
-            kernel,
-            "dynamic shared memory in bytes",
-            config.shared,
-            most,
-            f"device {device} has {most + known['shared']} for a block, and the kernel itself takes {known['shared']}",
-        )
     check_attributes(kernel, config, device)
     if config.cooperative:
         found = occupancy(function, device, config)

@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from podium.backend import (
     Device,
@@ -157,6 +157,8 @@ class CpuDriver(Driver):
 
         One with variables is mapped anew each time: each module has its own.
         """
+        from podium.backend import is_whole
+
         code.entry(name)
         if code.target.backend != self.name or not can_run(code.target.arch):
             raise LoadError(
@@ -170,7 +172,7 @@ class CpuDriver(Driver):
                 kernel=name,
                 backend=self.name,
             )
-        if not _is_whole(code.code):
+        if code.code[4:5] == b"\2" and not is_whole(code.code):
             raise LoadError(f"{name}: the code is cut short", kernel=name, backend=self.name)
         try:
             library = self._map(code) if code.variables else self._library(code)
@@ -322,16 +324,6 @@ def _checks(sanitize: str | None) -> Checks | None:
 
     sanitizers = Sanitizers.of(sanitize)
     return Checks(sanitizers) if sanitizers else None
-
-
-def _is_whole(code: bytes) -> bool:
-    """Tell whether a 64-bit ELF file is as long as its header says: the loader maps one that was cut, and crashes."""
-    if not code.startswith(b"\x7fELF\x02"):
-        return True  # the loader itself knows what is no library
-    order: Literal["little", "big"] = "little" if code[5:6] == b"\1" else "big"
-    sections = int.from_bytes(code[40:48], order)
-    size, count = (int.from_bytes(code[place : place + 2], order) for place in (58, 60))
-    return len(code) >= 64 and sections + size * count <= len(code)
 
 
 @functools.lru_cache(maxsize=1)

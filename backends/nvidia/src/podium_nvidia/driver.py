@@ -114,8 +114,7 @@ class NvidiaDriver(Driver):
 
     def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
         """Refuse attributes that the device lacks, and blocks, clusters and cooperative grids that do not fit."""
-        known = function.attributes
-        if not config.is_plain or "cluster_x" in known or config.shared > known["max_dynamic_shared"]:
+        if not config.is_plain or "cluster_x" in function.attributes:
             from podium_nvidia.occupancy import check_shape
 
             check_shape(kernel, function, config, device)

@@ -74,17 +74,8 @@ def suggested_block(function: Function, device: int, shared: int) -> tuple[int, 
 
 
 def check_shape(kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
-    """Raise for what this kernel cannot do on this device: attributes, shared memory, clusters, cooperative grids."""
+    """Raise for what this kernel cannot do on this device: attributes, clusters, cooperative grids."""
     known = function.attributes
-    most = known["max_dynamic_shared"]
-    if config.shared > most:
-        raise OutOfResourcesError(
-            kernel,
-            "dynamic shared memory in bytes",
-            config.shared,
-            most,
-            f"device {device} has {most + known['shared']} for a block, and the kernel itself takes {known['shared']}",
-        )
     check_attributes(kernel, config, device)
     if config.dependent:
         _check_dependent(kernel, known["ptx_version"], known["binary_version"])

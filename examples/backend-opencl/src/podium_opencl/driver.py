@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from podium.backend import Device, Driver, Function, LaunchConfig, Target, deferred
-from podium.errors import LaunchConfigError
+from podium.backend import Device, Driver, Target, deferred
 
 from podium_opencl.launcher import OpenclLauncher
 
@@ -71,18 +70,6 @@ class OpenclDriver(Driver):
     unload = deferred(Driver.unload, "podium_opencl.function")
 
     # ---- launches ----
-
-    def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
-        """Refuse dynamic shared memory that does not fit beside the kernel's own."""
-        most = function.attributes["max_dynamic_shared"]
-        if config.shared > most:
-            raise LaunchConfigError(
-                f"{kernel}: {config.shared} bytes of dynamic shared memory do not fit: the kernel declares "
-                f"{function.attributes['shared']} bytes, which leaves {most}",
-                kernel=kernel,
-                axis="shared",
-                value=config.shared,
-            )
 
     launch = deferred(Driver.launch, "podium_opencl.launch")
 
