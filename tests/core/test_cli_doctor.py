@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -170,6 +171,28 @@ def test_a_driver_that_raises(
     assert any(shown in problem for problem in problems(found, "backend good"))
     assert shown in text(capsys, status=1)
     assert found["healthy"] is False
+
+
+@pytest.mark.parametrize("command", ["bench", "demo"])
+@pytest.mark.parametrize(
+    ("devices", "told"),
+    [
+        ("[][0]", "backend 'good': .* failed: IndexError: list index out of range. This is a bug of the backend"),
+        ("[]", "there is no device 0; backend 'good' has none"),
+    ],
+)
+def test_commands_that_need_a_device(
+    command: str, devices: str, told: str, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command that cannot go on without a device ends with one line that names the backend, and no traceback."""
+    install_working(site, "good")
+    path = site.folder / "podium_good" / "working.py"
+    path.write_text(
+        f"{path.read_text()}\n    def devices(self):\n        return {devices}\n"
+        f"\n    def current_device(self):\n        return 0\n"
+    )
+    assert main([command]) == 1
+    assert re.fullmatch(f"podium {command}: .*{told}\n", capsys.readouterr().err)
 
 
 def test_a_driver_that_returns_nonsense(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -529,11 +552,13 @@ def test_no_device_to_try(site: Site, capsys: pytest.CaptureFixture[str]) -> Non
     assert "none: there is no device" in out
 
 
-def test_a_variable_that_a_backend_refuses() -> None:
+@pytest.mark.parametrize(("variable", "value"), [("PODIUM_CPU_SANITIZE", "nonsense"), ("PODIUM_CPU_THREADS", "many")])
+def test_a_variable_that_a_backend_refuses(variable: str, value: str) -> None:
     """What is to be corrected is the variable, and not the backend that cannot be made with it."""
     pytest.importorskip("podium_cpu", reason="podium-cpu is not installed")
-    command, variables = [sys.executable, "-m", "podium", "doctor"], {"PODIUM_CPU_SANITIZE": "nonsense"}
-    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    variables = {**os.environ, "PODIUM_BACKEND": "cpu", variable: value}
+    command = [sys.executable, "-m", "podium", "doctor"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     advice = done.stdout.partition("What to do")[2]
-    assert "backend cpu: PODIUM_CPU_SANITIZE='nonsense' is not valid" in advice
-    assert "correct it, or unset PODIUM_CPU_SANITIZE" in advice and "upgrade, repair" not in advice
+    assert f"backend cpu: {variable}='{value}' is not valid" in advice and done.returncode == 1
+    assert f"correct it, or unset {variable}" in advice and "upgrade, repair" not in advice
