@@ -23,7 +23,7 @@ from fake_launching import exchange, exchange_type, generated_modules
 import podium
 from podium import LaunchConfig, _state
 from podium._cache import default_cache
-from podium.backend import Function, ObjectCode, Program, Target
+from podium.backend import Function, ObjectCode, Program, Target, deferred_launcher
 from podium.errors import (
     ArgumentCountError,
     ArgumentTypeError,
@@ -493,6 +493,17 @@ def test_a_last_flag_that_lacks_its_other_half(flag: str) -> None:
     with pytest.raises(ValueError, match=f"The last of the flags, '{flag}', lacks what it is about"):
         podium.kernel(SOURCE, flags=["-O1", flag])
     podium.kernel(SOURCE, flags=[flag, "folder"])
+
+
+def test_a_launcher_that_cannot_be_imported() -> None:
+    """A launcher class that is given by name, and is not there, is an error of podium that names kernel and backend."""
+    absent = deferred_launcher("podium_absent.launcher:AbsentLauncher")
+    driver = type("Incomplete", (FakeDriver,), {"launcher_cls": absent})()
+    with (
+        podium.use(driver),
+        pytest.raises(LoadError, match="k: the launcher of backend 'fake' cannot be imported: No mod"),
+    ):
+        podium.kernel(SOURCE, name="k")[1, 1](None, 1)
 
 
 def test_a_target_of_another_backend(fake: FakeDriver) -> None:

@@ -32,7 +32,16 @@ class Binding:
 
     def __init__(self, kernel: Kernel, driver: Driver) -> None:
         self.kernel, self.driver, self.name = kernel, driver, kernel.name
-        self.launcher = driver.launcher_cls(kernel, kernel.metadata, driver)
+        try:
+            launcher_class = driver.launcher_cls
+        except ImportError as error:  # where it is given by name
+            raise LoadError(
+                f"{self.name}: the launcher of backend {driver.name!r} cannot be imported: {error}. Its package was "
+                f"removed, or is not whole. Install it again, and restart the process",
+                kernel=self.name,
+                backend=driver.name,
+            ) from error
+        self.launcher = launcher_class(kernel, kernel.metadata, driver)
         self.epoch = 0
         self._codes: dict[Target, ObjectCode] = {}
         # Code that has variables belongs to the module; other code to the kernel, which gives it back.

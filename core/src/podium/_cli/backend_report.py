@@ -19,7 +19,7 @@ from podium.errors import InactiveBackendError, PodiumError
 if TYPE_CHECKING:
     from podium._cli.console import Console
     from podium._plugins import Backend
-    from podium.backend import Driver
+    from podium.backend import Driver, Launcher
 
 __all__ = ["Answer", "BackendReport", "Choice", "answer_of", "ask", "known_backends", "show_backends", "survey"]
 
@@ -119,7 +119,9 @@ def known_backends() -> list[Backend]:
 def _why(name: str, reports: list[BackendReport]) -> str:
     if name == _settings.backend():
         return "PODIUM_BACKEND names it"
-    active = sorted((report for report in reports if report.active), key=lambda report: -(report.priority or 0))
+    # the chosen one may have failed since
+    active = [report for report in reports if report.active or report.name == name]
+    active.sort(key=lambda report: -(report.priority or 0))
     if not active or active[0].name != name:
         return "it was named by the caller"
     if len(active) == 1:
@@ -169,10 +171,13 @@ def _report(backend: Backend, *, detailed: bool) -> BackendReport:
             return report
         reason = error.reason if isinstance(error, InactiveBackendError) else str(error)
         return replace(report, state="failed", reason=reason, traceback="".join(format_exception(error)))
+    launcher_class = ask("launcher_cls", lambda: driver.launcher_cls)
+    if launcher_class.error is not None:
+        return replace(report, state="failed", reason=launcher_class.error) if report.active else report
     return replace(
         report,
         toolchains={language: _toolchain(driver, language) for language in sorted(driver.languages)},
-        launcher=ask("launcher_cls", lambda: _template(driver)),
+        launcher=ask("template", lambda: _template(launcher_class.value)),
         devices=ask("devices()", lambda: _devices(driver)) if report.active else None,
         versions=ask("versions()", lambda: {str(name): str(each) for name, each in driver.versions().items()})
         if report.active
@@ -184,8 +189,7 @@ def _toolchain(driver: Driver, language: str) -> Answer:
     return ask(f"toolchain({language!r})", lambda: str(driver.toolchain(language)))
 
 
-def _template(driver: Driver) -> str | None:
-    launcher_class = driver.launcher_cls
+def _template(launcher_class: type[Launcher]) -> str | None:
     if not launcher_class.generated_level:
         return None
     template_text(launcher_class.template)
