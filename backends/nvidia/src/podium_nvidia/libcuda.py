@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from podium.backend import ForkSafeLock
 from podium.errors import BackendError
@@ -42,15 +41,16 @@ FOLDERS = (
 _STUB = 34  # CUDA_ERROR_STUB_LIBRARY
 
 
-class Copy(NamedTuple):
+class Copy:
     """A copy of the library that is open in this process.
 
     `version` is what it says of itself, 12040 for CUDA 12.4; None if it is a stub, which is there for linking only.
     """
 
-    library: ctypes.CDLL
-    path: str
-    version: int | None
+    __slots__ = ("library", "path", "version")
+
+    def __init__(self, library: ctypes.CDLL, path: str, version: int | None) -> None:
+        self.library, self.path, self.version = library, path, version
 
 
 class _SymbolInfo(ctypes.Structure):
