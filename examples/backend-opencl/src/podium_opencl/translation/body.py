@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from podium_opencl.translation.context import Instance, Parameter, Whole
-from podium_opencl.translation.masked import Masked
+from podium_opencl.translation.masked import FLAG, Masked
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.symbols import Function, Local, Scope, text_of
 from podium_opencl.translation.types import VOID, Type, spelled
@@ -74,6 +74,8 @@ def _pass(
     code = node.child_by_field_name("body")
     assert code is not None
     body.function_name, body.this = instance.name, this
+    if this is not None and this.type.kind != "pointer":
+        body.this = Parameter("podium_this", Type("pointer", to=this.type, space="private", size=8))
     if instance.masked:
         body.mask = ["podium_active"]
     is_constructor = node.child_by_field_name("type") is None
@@ -107,9 +109,13 @@ def _pass(
     if is_kernel:
         return _kernel(body, instance, listed, text)
     if this is not None and not is_constructor:
-        listed.insert(0, _pointer(this.type.target, this.type.space or "private"))
+        if this.type.kind == "pointer":
+            listed.insert(0, _pointer(this.type.target, this.type.space or "private"))
+        else:
+            listed.insert(0, spelled(this.type, "podium_object"))
+            text = f"{{ {_pointer(this.type)} = &podium_object; {text} }}"
     if instance.masked:
-        listed.append("uchar podium_active")
+        listed.append(f"{FLAG} podium_active")
     listed += body.implicit.values()
     head = spelled(instance.result, f"{instance.name}({', '.join(listed) or 'void'})")
     return f"PODIUM_INLINE {head}{body.line(node)}{text}\n"

@@ -321,10 +321,9 @@ class Calls(Expressions):
             parameters.append(Parameter(name, value.type, uniform))
         this = None
         if base is not None:
-            # A value that lies nowhere is put into an array of one.
-            text = f"(&{base.text})" if base.is_lvalue else f"(({base.type.name}[1]){{{base.text}}})"
-            this_type = pointer(base.type, base.space if base.is_lvalue else "private")
-            texts.insert(0, Value(text, this_type))
+            # A value that lies nowhere is handed over itself, and has its address in the function.
+            this_type = pointer(base.type, base.space) if base.is_lvalue else base.type
+            texts.insert(0, Value(f"(&{base.text})" if base.is_lvalue else base.text, this_type))
             this = Parameter("podium_this", this_type)
         collective = chosen.function.name in self.whole.collective
         masked = collective and self.is_masked

@@ -154,7 +154,7 @@ def _voted(body: Context, node: Node, name: str, values: Sequence[Value]) -> Val
         return _result(body, UINT, f"podium_ballot({active}, {memory})")
     mask = body.temporary(convert(values[0], UINT))
     if name.startswith("__reduce"):
-        raise body.refused(node, f"podium-opencl has not {name}: use __shfl_xor_sync in a loop")
+        raise body.refused(node, f"podium-opencl does not have {name}: use __shfl_xor_sync in a loop")
     if name == "__match_any_sync":
         body.whole.helper("podium_match", helper_text("match"))
         kind = values[1].type

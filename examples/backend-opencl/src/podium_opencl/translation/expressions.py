@@ -171,6 +171,8 @@ class Expressions(Context):
         if "p" in lower or ("0x" not in lower and any(each in lower for each in ".e")):
             digits = lower.rstrip("fl")
             single = lower.endswith("f")
+            if lower.endswith("l"):
+                raise self.refused(node, "a GPU has no long double: use double")
             if not single and "cl_khr_fp64" not in self.whole.extensions:
                 raise self.refused(node, f"this OpenCL device has no double (cl_khr_fp64): write {digits}f")
             try:

@@ -87,5 +87,5 @@ def missing_header(name: str) -> str:
     """Say that there is no header of that name, and what it would be for."""
     for pattern, what, advice in _REFUSED:
         if re.match(pattern, name):
-            return f"{name} not found: podium-opencl has not {what}; {advice}"
+            return f"{name} not found: podium-opencl does not have {what}; {advice}"
     return f"{name} not found: give its folder in include_dirs"

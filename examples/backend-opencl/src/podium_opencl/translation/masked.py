@@ -21,7 +21,10 @@ from podium_opencl.translation.values import truth
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Masked"]
+__all__ = ["FLAG", "Masked"]
+
+# PoCL (3.0, 3.1) takes some of these for equal in all threads of a block, unless each of them is read from memory.
+FLAG = "volatile uchar"
 
 
 class Masked(Statements):
@@ -129,7 +132,7 @@ class Masked(Statements):
     def _flagged(self, condition: str, consequence: Node | None, alternative: Node | None) -> str:
         yes, no = self.fresh("yes"), self.fresh("no")
         part = self.condition()
-        text = f"uchar {yes} = 0, {no} = 0; if ({part}) {{ {yes} = ({condition}); {no} = !{yes}; }} "
+        text = f"{FLAG} {yes} = 0, {no} = 0; if ({part}) {{ {yes} = ({condition}); {no} = !{yes}; }} "
         for flag, branch in ((yes, consequence), (no, alternative)):
             if branch is not None:
                 self.mask.append(flag)
@@ -213,7 +216,7 @@ class Masked(Statements):
         goes_on, turns = self.fresh("goes"), self.fresh("turns")
         memory = exchange(self)
         self.whole.helper("podium_thread", helper_text("thread"))
-        start = f"uchar {goes_on} = ({self.condition()});"
+        start = f"{FLAG} {goes_on} = ({self.condition()});"
         self.mask.append(goes_on)
         test = self._tested(condition, goes_on) if condition is not None else ""
         ask = f"if (!podium_any((uchar)({self.condition()}), {memory})) break;"
@@ -224,7 +227,7 @@ class Masked(Statements):
         self.loops = before
         step = f"if ({self.condition()}) {{ {self.value(update).text}; }}" if update is not None else ""
         self.mask.pop()
-        turn = f"{{ uchar {turns} = 1; {body} {step} }}"
+        turn = f"{{ {FLAG} {turns} = 1; {body} {step} }}"
         inside = f"{turn} {test} {ask}" if is_do else f"{test} {ask} {turn}"
         return f"{start} for (;;) {{ {inside} }}"
 
@@ -243,7 +246,7 @@ class Masked(Statements):
         """Translate the body of a function in which threads meet."""
         self.leaves_early = frozenset(self._early(node))
         text = self.meeting(node)
-        opening = "uchar podium_live = 1; " if self.leaves_early else ""
+        opening = f"{FLAG} podium_live = 1; " if self.leaves_early else ""
         closing = ""
         # Without the flags, every way through the function ends with a return of its own.
         if self.result != VOID and (self.leaves_early or self.mask):

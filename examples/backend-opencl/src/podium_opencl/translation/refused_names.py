@@ -43,5 +43,5 @@ def refusal_of(name: str) -> str | None:
     """Say what a name of CUDA is that podium-opencl has not; None for a name that is none of CUDA's."""
     for pattern, what, advice in _FEATURES:
         if re.fullmatch(pattern, name):
-            return f"podium-opencl has not {what} ({name}): {advice}"
+            return f"podium-opencl does not have {what} ({name}): {advice}"
     return None
