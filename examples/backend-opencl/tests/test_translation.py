@@ -164,7 +164,7 @@ __device__ int again = 4;
 
 
 def test_only_what_is_asked_for_is_made() -> None:
-    """Each kernel has a name of its own in the output, and parameters for variables and shared memory if it needs them."""
+    """Each kernel has its own name in the output, and parameters for variables and shared memory if it needs them."""
     source = """
 __device__ int counter = 3;
 __constant__ float table[16];
