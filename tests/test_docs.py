@@ -23,9 +23,11 @@ from markdown_page import ROOT, Page, all_pages
 
 import podium.hookspecs
 from podium import _settings
+from podium._feature_methods import FeatureMethods
 from podium.backend import Driver
 
 PAGES = all_pages()
+FINAL = ("is_active", "failure")  # what Driver makes for its subclasses
 PUBLIC_MODULES = ("podium", "podium.backend", "podium.errors", "podium.parts", "podium.testing", "podium.triton")
 
 RUNNER = """
@@ -154,6 +156,7 @@ def test_fences_are_marked_in_known_ways() -> None:
     """A mistyped mark would silently switch a snippet off."""
     known = re.compile(
         r"run|(two )?gpus?(: [\w, ]+)?|(file|from): [\w./-]+|not run: .{10,}|ci: (demo|test)|layers|end of layers|released versions"
+        r"|walk|shows|(try|in): [\w./-]+"
     )
     for each in PAGES:
         marks = [fence.mark for fence in each.fences if fence.mark]
@@ -248,7 +251,7 @@ def test_every_variable_is_documented() -> None:
     text = page("docs/reference.md").prose
     rows = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     assert set(_settings.VARIABLES) <= rows
-    shipped = [path for folder in ("core/src", "backends") for path in (ROOT / folder).rglob("*")]
+    shipped = [path for folder in ("core/src", "backends", "examples") for path in (ROOT / folder).rglob("*")]
     in_code = " ".join(
         path.read_text(encoding="utf-8") for path in shipped if path.suffix in (".h", ".c", ".in", ".cpp", ".py")
     )
@@ -291,17 +294,55 @@ def test_the_error_tree_in_the_docstring_is_the_tree() -> None:
         assert parent is None or kinds[name].__bases__[0] is kinds[parent], name
 
 
-def test_every_hook_and_every_driver_method_is_documented() -> None:
-    """docs/write-a-backend.md has each plug-in hook with its arguments and each member of Driver."""
-    text = page("docs/write-a-backend.md").prose
-    for name, function in vars(podium.hookspecs).items():
-        if name.startswith("podium_"):
-            arguments = ", ".join(inspect.signature(function).parameters)
-            assert f"{name}({arguments})" in text, name
+def rows(heading: str) -> list[list[str]]:
+    """Return the cells of the first table behind a heading of docs/protocol.md, less its head."""
+    section = page("docs/protocol.md").prose.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    table = [line.strip("|").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in cells] for cells in table[1:]]
 
-    members = {name for name in {*vars(Driver), *Driver.__annotations__} if not name.startswith("_")}
-    documented = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", text))))
-    assert sorted(members - documented) == []
+
+def test_the_protocol_page_has_the_plug_in() -> None:
+    """docs/protocol.md has each hook of a plug-in with its arguments, and each attribute of a driver's class."""
+    named = [cells[0].strip("`") for cells in rows("The plug-in")]
+    hooks = {name: each for name, each in vars(podium.hookspecs).items() if name.startswith("podium_")}
+    for name, function in hooks.items():
+        assert f"{name}({', '.join(inspect.signature(function).parameters)})" in named
+    assert {name for name in named if name.endswith(")")} == {f"{name}()" for name in hooks}
+    attributes = {cells[0].strip("`"): cells[2] for cells in rows("The driver's class")}
+    assert set(attributes) == {name for name in Driver.__annotations__ if not name.startswith("_")}
+    for name, otherwise in attributes.items():
+        assert (otherwise == "required") is not hasattr(Driver, name), name
+
+
+def test_the_protocol_page_has_each_method_of_a_driver() -> None:
+    """docs/protocol.md has each method with its parameters, under whether it is required, and the errors of its docstring."""
+    required, optional = rows("Methods that each driver has"), rows("Methods with a default")
+    features = [[*cells[:2], "", cells[3], cells[2]] for cells in rows("Methods of features")]
+    found = {}
+    for kind, table in (("required", required), ("optional", optional), ("feature", features)):
+        for cells in table:
+            name, _, parameters = cells[0].strip("`)").partition("(")
+            found[name] = (kind, [each.strip() for each in parameters.split(",") if each.strip()], cells)
+    methods = {
+        name: member
+        for owner in (Driver, FeatureMethods)
+        for name, member in vars(owner).items()
+        if callable(getattr(member, "__func__", member)) and not name.startswith("_")
+        if name not in FINAL
+    }
+    assert set(found) == set(methods)
+    for name, member in methods.items():
+        function = getattr(member, "__func__", member)
+        kind, parameters, cells = found[name]
+        expected = "feature" if name in vars(FeatureMethods) else "optional"
+        assert kind == ("required" if name in Driver.__abstractmethods__ else expected), name
+        assert parameters == list(inspect.signature(function).parameters)[1:], name
+        raised = " ".join(re.findall(r"\bRaises? [^.]*\.", " ".join(function.__doc__.split())))
+        assert set(re.findall(r"`(\w+Error)`", cells[3])) == set(re.findall(r"`(\w+Error)`", raised)), name
+        if kind == "feature":
+            assert f"({cells[4].strip('`')})" in function.__doc__, name
+    text = page("docs/protocol.md").prose
+    assert all(f"`{name}(" in text for name in FINAL)
 
 
 def test_launch_hooks_are_documented() -> None:
@@ -359,12 +400,15 @@ def test_every_command_and_option_is_documented() -> None:
 
     section = page("docs/reference.md").prose.partition("\n## Commands")[2]
     rows = {
-        name: row for row in section.splitlines() for name in re.findall(r"`podium (\w+)", row) if row.startswith("| `")
+        name: row
+        for row in section.splitlines()
+        for name in re.findall(r"`podium ([\w-]+)", row)
+        if row.startswith("| `")
     }
     assert set(rows) == set(_cli._COMMANDS)
     for name, row in rows.items():
         parser = argparse.ArgumentParser(prog=f"podium {name}")
-        importlib.import_module(f"podium._cli.{name}").add_arguments(parser)
+        importlib.import_module(f"podium._cli.{name.replace('-', '_')}").add_arguments(parser)
         expected = options_of(parser) - {"--traceback"}
         documented = set(re.findall(r"`(--[\w-]+)`", row)) | set(re.findall(rf"`(podium {name} \w+)`", row))
-        assert documented - {f"podium {name} FILE"} == expected, name
+        assert documented - {f"podium {name} FILE", f"podium {name} NAME"} == expected, name

@@ -34,15 +34,6 @@ def test_a_program_prints_what_it_says(program: Path, tmp_path: Path) -> None:
     assert doctest.OutputChecker().check_output(expected, done.stdout, doctest.ELLIPSIS), done.stdout
 
 
-def test_the_example_backend_conforms(tmp_path: Path) -> None:
-    """The backend that the documentation walks through passes the conformance suite, with C launchers."""
-    options = ["-q", "-p", "no:cacheprovider", "-k", "not interpreted", "-c", os.devnull, "--rootdir", str(tmp_path)]
-    tests = str(BACKEND / "tests" / "test_serial.py")
-    done = run(["-m", "pytest", *options, tests], tmp_path, PYTHONPATH=str(BACKEND / "src"), PYTEST_ADDOPTS="")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "podium conformance" in done.stdout
-
-
 def test_the_example_backend_is_never_chosen_by_itself(tmp_path: Path) -> None:
     """Where the example backend is registered, the one from before is still chosen; it runs when it is named."""
     code = (

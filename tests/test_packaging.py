@@ -79,6 +79,12 @@ def test_the_wheels_have_what_is_no_python(built: dict[Path, Built]) -> None:
     core = set(contents(built[ROOT / "core"].wheel))
     assert {"podium/py.typed", "podium/include/podium_launch.h", "podium/include/podium_module.h"} <= core
     assert any(name.startswith("podium/_cli/kernels/") and name.endswith(".cu") for name in core)
+    scaffold = "podium/_cli/scaffold/"
+    assert {
+        f"{scaffold}pyproject.toml.in",
+        f"{scaffold}dot_gitignore.in",
+        f"{scaffold}src/PACKAGE/launch.c.in.in",
+    } <= core
     for project in PROJECTS[1:]:
         names = set(contents(built[project].wheel))
         package = built[project].package.name
@@ -154,6 +160,8 @@ def test_an_installed_copy_has_its_command(installed: Environment) -> None:
     assert version in installed.run(command, "--version")
     assert "cpu" in installed.run(command, "doctor")
     installed.run(command, "demo")
+    installed.run(command, "new-backend", "mine")
+    assert (installed.folder / "podium-mine" / ".github" / "workflows" / "test.yml").is_file()
 
 
 def metadata_of_installed(installed: Environment) -> set[str]:

@@ -97,7 +97,12 @@ def test_declarations_are_those_of_cuda_h(tmp_path: Path) -> None:
     """Structs have NVIDIA's sizes and offsets, numbers its values, and functions as many arguments."""
     if (program := compiler()) is None:
         pytest.skip("there is no C compiler")
-    lines = ["#define PODIUM_HOST_MEMORY 0", "#include <cuda.h>", '#include "podium_nvidia_driver.h"']
+    lines = [
+        "#define PODIUM_API 1",
+        "#define PODIUM_HOST_MEMORY 0",
+        "#include <cuda.h>",
+        '#include "podium_nvidia_driver.h"',
+    ]
     for (own, theirs), members in STRUCTS.items():
         lines.append(f'_Static_assert(sizeof({own}) == sizeof({theirs}), "{own}");')
         lines += (

@@ -90,7 +90,7 @@ CASES = {
     "cancelled": Case("serial", lambda site: site.write("plugin.py", "import asyncio\nraise asyncio.CancelledError('x')"), "failed", "importing podium_serial.plugin failed: CancelledError: x"),
     "endless recursion": Case("opencl", lambda site: site.write("plugin.py", "def f(): f()\nf()"), "failed", "importing podium_opencl.plugin failed: RecursionError"),
     "zeros in the file": Case("cpu", lambda site: site.write("plugin.py", "\0" * 100), "failed", "importing podium_cpu.plugin failed: SyntaxError|source code string cannot contain null bytes"),
-    "newer plug-in API": Case("nvidia", lambda site: site.replace("plugin.py", "PODIUM_API = 1", "PODIUM_API = 2"), "failed", "podium-nvidia 0.1.0 speaks plug-in API 2, but podium 0.1.0 speaks plug-in API 1. Upgrade podium$"),
+    "newer plug-in API": Case("nvidia", lambda site: site.replace("plugin.py", "PODIUM_API = 1", "PODIUM_API = 2"), "failed", "podium-nvidia 0.1.0 needs a newer podium: it speaks plug-in API 2, but podium 0.1.0 speaks plug-in API 1. Upgrade podium$"),
     "no plug-in API": Case("serial", lambda site: site.replace("plugin.py", "PODIUM_API = 1", ""), "failed", "podium_serial.plugin states no PODIUM_API"),
     # the driver's
     "driver imports what is missing": Case("nvidia", lambda site: site.write("driver.py", "import no_such_library"), "failed", "it needs 'no_such_library'"),

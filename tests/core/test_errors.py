@@ -63,7 +63,9 @@ def make(kind: type[PodiumError]) -> PodiumError:
 def test_every_class_has_an_example_here_and_is_exported() -> None:
     """No error can be added without being looked at by these tests."""
     assert set(classes()) == set(EXAMPLES)
-    assert {each.__name__ for each in classes()} | {"Diagnostic", "PodiumWarning"} == set(errors.__all__)
+    assert {each.__name__ for each in classes()} | {"Diagnostic", "PodiumDeprecationWarning", "PodiumWarning"} == set(
+        errors.__all__
+    )
 
 
 def drawn() -> dict[str, str | None]:

@@ -25,7 +25,7 @@ def test_the_layout_is_that_of_the_c_header(tmp_path: Any) -> None:
     fields += [f"recent[0].{name}" for name in ("kernel", "stream", "grid", "block", "device")]
     lines = "".join(f'printf("%zu\\n", offsetof(struct podium_state, {each}));' for each in fields)
     (tmp_path / "probe.c").write_text(
-        f'#include <stdio.h>\n#include "podium_launch.h"\nint main(void) {{ {lines} printf("%zu\\n", sizeof(struct podium_state)); }}'
+        f'#include <stdio.h>\n#define PODIUM_API 1\n#include "podium_launch.h"\nint main(void) {{ {lines} printf("%zu\\n", sizeof(struct podium_state)); }}'
     )
     flags = [f"-DPODIUM_PYTHON_MINOR={sys.version_info.minor}", f"-I{INCLUDE_DIR}", "-w", "-O1", "-ffunction-sections"]
     # what the header wants of a backend is declared there and never called here

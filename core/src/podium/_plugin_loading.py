@@ -5,6 +5,7 @@ Whatever a plug-in does wrong becomes a `PluginFailure`, whose text is the reaso
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property, partial
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from podium._entry_points import EntryPoint
 from podium._import_aware_lock import modules_being_imported
+from podium._plugin_api import adapted, spoken
 from podium._settings import backend_prefix
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from podium.backend import Driver
 
 __all__ = [
-    "SUPPORTED_API_VERSIONS",
     "NotReady",
     "Plugin",
     "PluginFailure",
@@ -34,9 +35,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-SUPPORTED_API_VERSIONS = frozenset({1})
-"""The versions of the plug-in API that this podium can work with."""
 
 REGISTER, DETECT = "podium_register_driver", "podium_inactive_reason"
 
@@ -109,12 +107,14 @@ def stated_api(module: str) -> int | None:
 class Plugin:
     """A plug-in whose module is imported. Its hooks are registered when one is called, its driver imported by its own.
 
-    `priority` is what the plug-in states as PODIUM_PRIORITY, None if that is left to the driver class. Every method
-    raises `PluginFailure`; nothing of a plug-in that fails stays registered anywhere.
+    `api` is the version of the plug-in API that it speaks, `priority` what it states as PODIUM_PRIORITY, None if that
+    is left to the driver class. Every method raises `PluginFailure`; nothing of a plug-in that fails stays registered
+    anywhere.
     """
 
-    def __init__(self, entry: EntryPoint, module: ModuleType) -> None:
+    def __init__(self, entry: EntryPoint, module: ModuleType, api: int) -> None:
         self.entry = entry
+        self.api = api
         self.priority = _stated_priority(module)
         self.detects = DETECT in vars(module)  # whether it has the hook that says why it cannot run here
         self._module = module
@@ -130,8 +130,14 @@ class Plugin:
         return guarded(f"{DETECT}()", self._hook(DETECT), self._package)
 
     def driver_class(self) -> type[Driver]:
-        """Call the hook that returns the driver class, and look whether that is fit."""
+        """Call the hook that returns the driver class, and look whether that is fit.
+
+        That of a plug-in of an older API is adapted to podium's own.
+        """
         returned = guarded(f"{REGISTER}()", self._hook(REGISTER), self._package)
+        if isinstance(returned, type):
+            stated = cast("type[Driver]", returned)
+            returned = guarded(f"adapting it from plug-in API {self.api}", lambda: adapted(stated, self.api))
         reason = guarded("looking at its driver class", lambda: unfit(returned, self.entry.name))
         if reason is not None:
             raise PluginFailure(f"{REGISTER}() returned {reason}")
@@ -163,26 +169,46 @@ def load_plugin(entry: EntryPoint) -> Plugin:
     if any((name + ".").startswith(module + ".") for module in modules_being_imported()):
         raise NotReady(f"{name} is being imported")
     module = guarded(f"importing {name}", lambda: import_module(name), name.partition(".")[0])
-    _check_api(module, entry)
-    return Plugin(entry, module)
+    return Plugin(entry, module, _check_api(module, entry))
 
 
-def _check_api(module: ModuleType, entry: EntryPoint) -> None:
+def _check_api(module: ModuleType, entry: EntryPoint) -> int:
+    """Return the version of the plug-in API that a plug-in speaks. Raises `PluginFailure` if podium does not."""
     stated = vars(module).get("PODIUM_API")
     version = stated_api(module.__name__)
-    if version in SUPPORTED_API_VERSIONS:
-        return
+    versions = spoken()
+    if version is not None and version in versions:
+        return version
     from podium._version import __version__
 
-    supported = " and ".join(map(str, sorted(SUPPORTED_API_VERSIONS)))
-    speaks = f"podium {__version__} speaks plug-in API {supported}"
+    speaks = f"podium {__version__} speaks plug-in API {' and '.join(map(str, versions))}"
     if version is None:
         said = "states no PODIUM_API" if stated is None else f"states {stated!r} as PODIUM_API, which is no integer"
         raise PluginFailure(f"{module.__name__} {said}; {speaks}. Upgrade {entry.distribution}")
-    behind = "podium" if version > max(SUPPORTED_API_VERSIONS) else entry.distribution
-    raise PluginFailure(
-        f"{entry.distribution} {entry.version} speaks plug-in API {version}, but {speaks}. Upgrade {behind}"
-    )
+    owner = f"{entry.distribution} {entry.version}"
+    if version > versions[-1]:
+        wanted = _newer_podium(entry, __version__)
+        raise PluginFailure(f"{owner} needs {wanted}: it speaks plug-in API {version}, but {speaks}. Upgrade podium")
+    raise PluginFailure(f"{owner} speaks plug-in API {version}, but {speaks}. Upgrade {entry.distribution}")
+
+
+def _newer_podium(entry: EntryPoint, version: str) -> str:
+    """Say which podium a distribution requires, such as "podium>=0.3", if that is newer than `version`."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        required = requires(entry.distribution) or []
+    except (PackageNotFoundError, ValueError):
+        required = []
+    for each in required:
+        found = re.match(r"podium\s*(?:\[[^\]]*\])?\s*\(?\s*(?:>=|~=)\s*([0-9.]*[0-9])", each)
+        if found is not None and _numbers(found[1]) > _numbers(version):
+            return f"podium>={found[1]}"
+    return "a newer podium"
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"[0-9]+", version)]
 
 
 def _stated_priority(module: ModuleType) -> int | None:

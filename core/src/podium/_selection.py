@@ -10,6 +10,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from podium._caller import frames_of_podium
+from podium._plugin_api import farewell
 from podium._plugin_loading import PluginFailure, guarded
 from podium._plugins import Backend, Discovery, Probe, probe
 from podium._record import record
@@ -17,6 +19,7 @@ from podium.errors import (
     AmbiguousBackendError,
     InactiveBackendError,
     NoActiveBackendError,
+    PodiumDeprecationWarning,
     SettingError,
     UnknownBackendError,
 )
@@ -164,7 +167,9 @@ class Selection:
                 if isinstance(failure.__cause__, SettingError):  # the user's to mend; the backend is not broken
                     raise failure.__cause__ from None
                 raise
-            return instances.setdefault(key, made)
+            instance = instances.setdefault(key, made)
+        _warn_of_its_end(backend)
+        return instance
 
 
 def _check_there(backend: Backend) -> None:
@@ -202,3 +207,16 @@ def _is_usable(backend: Backend) -> bool:
 
 def _priority(backend: Backend) -> int:
     return UNKNOWN_PRIORITY if backend.priority is None else backend.priority
+
+
+def _warn_of_its_end(backend: Backend) -> None:
+    """Warn if a backend that is about to be used speaks an API that podium will not speak for ever."""
+    if (text := farewell(backend.api)) is not None:
+        from warnings import warn
+
+        owner = f"{backend.distribution} {backend.version}".strip()
+        warn(
+            f"Backend {backend.name!r} ({owner}): {text}. Upgrade {backend.distribution}",
+            PodiumDeprecationWarning,
+            stacklevel=frames_of_podium(),
+        )

@@ -33,10 +33,12 @@ from typing import TYPE_CHECKING, ClassVar, final
 
 from podium._deferred import deferred
 from podium._deferred_launcher import deferred_launcher
+from podium._feature_methods import FeatureMethods
 from podium._fork import ForkSafeLock
+from podium._plugin_api import API_VERSION
 from podium._settings import environment_flag
-from podium.errors import LoadError, UnsupportedError
-from podium.hookspecs import API_VERSION, hookimpl
+from podium.errors import LaunchError, LoadError
+from podium.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from podium._array_layout import ArrayLayout, array_layout
@@ -110,7 +112,7 @@ def __getattr__(name: str) -> object:
     return value
 
 
-class Driver(ABC):
+class Driver(FeatureMethods, ABC):
     """One kind of device. podium makes one instance in a process, on first need, from any thread.
 
     Constructing it must be cheap and must not initialise the vendor's driver; the first method that needs it does.
@@ -187,14 +189,10 @@ class Driver(ABC):
 
     @abstractmethod
     def devices(self) -> Sequence[Device]:
-        """Return the devices with their limits, in the order of their index. May initialise the driver.
+        """Return the devices with their limits, in the order of their index: at least one, and always the same.
 
-        Called once, on first use of a device, and kept.
+        May initialise the driver. Called whenever a limit is needed, so what takes time is found out once and kept.
         """
-
-    @abstractmethod
-    def default_target(self) -> Target:
-        """Return the target to compile for when no device is asked for. May initialise the driver."""
 
     @abstractmethod
     def compile(self, program: Program, target: Target) -> ObjectCode:
@@ -213,10 +211,6 @@ class Driver(ABC):
         """
 
     @abstractmethod
-    def unload(self, function: Function, device: int) -> None:
-        """Release what `load` returned. Called from `Kernel.unload` and from finalizers; it must not raise then."""
-
-    @abstractmethod
     def allocate(self, size: int, alignment: int, device: int, stream: int | None) -> Buffer:
         """Return device memory, usable in the order of a stream, as scratch memory is: it is freed in that order, too.
 
@@ -230,14 +224,6 @@ class Driver(ABC):
 
         It is done when it returns. Raises `LaunchError`.
         """
-
-    @abstractmethod
-    def current_device(self) -> int:
-        """Return the device for launches without arrays: the one that the calling thread last made current, or 0."""
-
-    @abstractmethod
-    def current_stream(self, device: int) -> int:
-        """Return the stream for launches that neither name one nor have arrays whose library knows one."""
 
     @abstractmethod
     def synchronize(self, device: int, stream: int | None = None) -> int:
@@ -255,14 +241,45 @@ class Driver(ABC):
     def describe_status(self, status: int) -> tuple[str, str]:
         """Return the name and the text of a status, such as ("CUDA_ERROR_INVALID_VALUE", "invalid argument")."""
 
-    def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:  # noqa: B027
+    @final
+    def failure(self, what: str, status: int, device: int) -> LaunchError:
+        """Make the error for a status that a call other than a launch gave, such as that of `copy`.
+
+        For backends to raise; podium does that itself with the statuses that methods return.
+        """
+        return LaunchError.of_call(what, self.name, device, status, self.describe_status(status))
+
+    # ---- what a backend may leave out: what stands here is then right, or says what the backend cannot do ----
+
+    def default_target(self) -> Target:
+        """Return the target to compile for when no device is asked for; left out, that of the current device.
+
+        May initialise the driver.
+        """
+        return self.devices()[self.current_device()].target
+
+    def current_device(self) -> int:
+        """Return the device for launches without arrays: the one that the calling thread last made current, or 0."""
+        return 0
+
+    def current_stream(self, device: int) -> int:
+        """Return the stream for launches that neither name one nor have arrays whose library knows one; or 0."""
+        return 0
+
+    def unload(self, function: Function, device: int) -> None:
+        """Release what `load` returned; left out, code stays loaded.
+
+        Called from `Kernel.unload` and from finalizers; it must not raise then.
+        """
+
+    def check(self, kernel: str, function: Function, config: LaunchConfig, device: int) -> None:
         """Raise `LaunchConfigError` for a shape that this kernel cannot have on this device, though others may.
 
         Called once for each configuration and device, before its first launch. Limits that `Device` and `Function`
         state have been checked by then. `kernel` is the name for the message.
         """
 
-    def keep_alive(self, objects: Sequence[object], device: int, stream: int) -> None:  # noqa: B027 - not every driver
+    def keep_alive(self, objects: Sequence[object], device: int, stream: int) -> None:
         """Hold on to the arguments of a launch until its stream has passed it.
 
         Called after each launch on a stream other than 0 where `host_memory` is true: that memory can go meanwhile.
@@ -318,82 +335,3 @@ class Driver(ABC):
         For messages of errors and ``podium doctor``. It must not raise, and leaves out what is not known.
         """
         return {}
-
-    # ---- what the features "streams", "events", "graphs", "pinned" and "occupancy" are; statuses as of `launch` ----
-
-    def create_stream(self, device: int, priority: int) -> int:
-        """Make a stream that runs beside all others ("streams"). A lower number has priority over a higher one."""
-        raise UnsupportedError(self.name, "streams")
-
-    def destroy_stream(self, stream: int, device: int) -> None:
-        """Give a stream back; its work goes on ("streams"). Called from finalizers, so it must not raise."""
-        raise UnsupportedError(self.name, "streams")
-
-    def create_event(self, device: int, timed: bool) -> int:
-        """Make an event, which takes the time if it is `timed` ("events")."""
-        raise UnsupportedError(self.name, "events")
-
-    def destroy_event(self, event: int, device: int) -> None:
-        """Give an event back, also one that is waited for ("events"). Called from finalizers, so it must not raise."""
-        raise UnsupportedError(self.name, "events")
-
-    def record_event(self, event: int, device: int, stream: int) -> int:
-        """Put an event behind the work that is in a stream now ("events"); return the status."""
-        raise UnsupportedError(self.name, "events")
-
-    def wait_event(self, device: int, stream: int, event: int) -> int:
-        """Let the later work of a stream wait for an event, also of another device ("events"); return the status."""
-        raise UnsupportedError(self.name, "events")
-
-    def event_done(self, event: int, device: int) -> bool:
-        """Tell whether the work before an event has ended ("events"). Raises `LaunchError` if it failed."""
-        raise UnsupportedError(self.name, "events")
-
-    def synchronize_event(self, event: int, device: int) -> int:
-        """Wait for the work before an event ("events"); return the status of that."""
-        raise UnsupportedError(self.name, "events")
-
-    def elapsed(self, start: int, end: int, device: int) -> float:
-        """Return the seconds between two timed events that have come to pass ("events"). Raises `LaunchError`."""
-        raise UnsupportedError(self.name, "events")
-
-    def begin_capture(self, device: int, stream: int) -> None:
-        """Capture a stream's work from now on ("graphs"); memory is freed meanwhile. Raises `CaptureError`."""
-        raise UnsupportedError(self.name, "graphs")
-
-    def capture_state(self, device: int, stream: int) -> tuple[int, int]:
-        """Return the number of the capture that a stream is in, and its last node there ("graphs"); zeros for none."""
-        raise UnsupportedError(self.name, "graphs")
-
-    def end_capture(self, device: int, stream: int) -> int:
-        """End the capture that began in a stream, in any case; return its graph, ready to be launched ("graphs").
-
-        Raises `CaptureError`. From now on `unload` leaves the code of the graph's launches.
-        """
-        raise UnsupportedError(self.name, "graphs")
-
-    def launch_graph(self, graph: int, device: int, stream: int) -> int:
-        """Launch all that a graph has, in a stream; return the status, and no more if that is captured ("graphs")."""
-        raise UnsupportedError(self.name, "graphs")
-
-    def update_node(
-        self, graph: int, node: int, function: int, config: LaunchConfig, device: int, parameters: Parameters
-    ) -> int:
-        """Change parameters and sizes of a launch, for later replays; without blocks it is left out ("graphs")."""
-        raise UnsupportedError(self.name, "graphs")
-
-    def destroy_graph(self, graph: int, device: int) -> None:
-        """Give a graph back; its launches go on ("graphs"). Called from finalizers, so it must not raise."""
-        raise UnsupportedError(self.name, "graphs")
-
-    def allocate_pinned(self, size: int, alignment: int, device: int) -> Buffer:
-        """Return host memory that kernels reach; freeing it waits for work ("pinned"). Raises `OutOfResourcesError`."""
-        raise UnsupportedError(self.name, "pinned")
-
-    def occupancy(self, function: Function, device: int, config: LaunchConfig) -> Occupancy:
-        """Compute how many blocks of a launch run at once ("occupancy")."""
-        raise UnsupportedError(self.name, "occupancy")
-
-    def suggested_block(self, function: Function, device: int, shared: int) -> tuple[int, int]:
-        """Return threads in a block that fill the device, and the fewest blocks; `shared` is in bytes ("occupancy")."""
-        raise UnsupportedError(self.name, "occupancy")

@@ -56,6 +56,7 @@ __all__ = [
     "NoActiveBackendError",
     "OutOfResourcesError",
     "PluginError",
+    "PodiumDeprecationWarning",
     "PodiumError",
     "PodiumWarning",
     "ScratchError",
@@ -70,6 +71,10 @@ __all__ = [
 
 class PodiumWarning(UserWarning):
     """Something works less well than it could: no host compiler, a read-only cache, a broken plug-in."""
+
+
+class PodiumDeprecationWarning(PodiumWarning, DeprecationWarning):
+    """Something works that will not for ever; the text says which version of podium is the first without it."""
 
 
 class PodiumError(Exception):
@@ -327,6 +332,22 @@ class LaunchError(PodiumError):
         self.status, self.status_name, self.status_text = status, status_name, status_text
         self.kernel, self.backend, self.device = kernel, backend, device
         self.grid, self.block, self.recent = grid, block, tuple(recent)
+
+    @classmethod
+    def of_call(cls, what: str, backend: str, device: int, status: int, described: tuple[str, str]) -> LaunchError:
+        """Make the error for a status that a call other than a launch gave; `described` is its name and its text."""
+        name, text = described
+        return cls(
+            f"{what}: {name}: {text} (status {status}; backend {backend}, device {device})",
+            status=status,
+            status_name=name,
+            status_text=text,
+            kernel=what,
+            backend=backend,
+            device=device,
+            grid=(0, 0, 0),
+            block=(0, 0, 0),
+        )
 
 
 class CaptureError(PodiumError):

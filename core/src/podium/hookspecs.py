@@ -1,4 +1,4 @@
-"""The hooks that a plug-in implements, and the version of the plug-in API."""
+"""The hooks that a plug-in implements."""
 
 from __future__ import annotations
 
@@ -9,15 +9,9 @@ import pluggy
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["API_VERSION", "PROJECT", "hookimpl", "hookspec", "podium_inactive_reason", "podium_register_driver"]
+__all__ = ["PROJECT", "hookimpl", "hookspec", "podium_inactive_reason", "podium_register_driver"]
 
 PROJECT = "podium"
-
-API_VERSION = 1
-"""The plug-in API that this podium speaks. A plug-in states its own as ``PODIUM_API`` in the module of its entry point.
-
-It rises when a backend written for the version before would no longer work.
-"""
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

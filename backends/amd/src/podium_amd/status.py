@@ -84,18 +84,7 @@ def take_last_error() -> int:
 def launch_error(status: int, what: str, device: int) -> LaunchError:
     """Make the error for a status that a call other than a launch gave."""
     take_last_error()
-    name, text = describe(status)
-    return LaunchError(
-        f"{what}: {name}: {text} (status {status}; backend amd, device {device})",
-        status=status,
-        status_name=name,
-        status_text=text,
-        kernel=what,
-        backend="amd",
-        device=device,
-        grid=(0, 0, 0),
-        block=(0, 0, 0),
-    )
+    return LaunchError.of_call(what, "amd", device, status, describe(status))
 
 
 def hip_version() -> str:

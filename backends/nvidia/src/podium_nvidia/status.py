@@ -93,18 +93,7 @@ def _ask(function: ctypes._CFuncPtr, status: int) -> str:  # type: ignore[name-d
 
 def launch_error(status: int, what: str, device: int) -> LaunchError:
     """Make the error for a status that a call other than a launch gave."""
-    name, text = describe(status)
-    return LaunchError(
-        f"{what}: {name}: {text} (status {status}; backend nvidia, device {device})",
-        status=status,
-        status_name=name,
-        status_text=text,
-        kernel=what,
-        backend="nvidia",
-        device=device,
-        grid=(0, 0, 0),
-        block=(0, 0, 0),
-    )
+    return LaunchError.of_call(what, "nvidia", device, status, describe(status))
 
 
 @cache

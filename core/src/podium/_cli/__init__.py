@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from types import ModuleType
 from typing import TextIO
 
 from podium._version import __version__
@@ -25,6 +26,7 @@ _COMMANDS = {
     "run": "compile a kernel from a file, launch it, and print or save what it wrote",
     "compile": "compile a file without a device, and write the code to a file",
     "cache": "list, describe or clear the disk cache",
+    "new-backend": "write a distribution for a backend of your own, to be filled in",
 }
 
 # argparse would take these for options; they are values of --arg.
@@ -75,7 +77,7 @@ def _run(arguments: Sequence[str]) -> int:
 
     with _plain_warnings(PodiumWarning):
         try:
-            return int(import_module(f"podium._cli.{options.command}").run(options))
+            return int(_module(options.command).run(options))
         except BrokenPipeError:
             raise
         except (PodiumError, PodiumWarning, CommandError, OSError, UnicodeDecodeError) as error:
@@ -102,8 +104,12 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", parents=[common]
         )
         if name in arguments:
-            import_module(f"podium._cli.{name}").add_arguments(command)
+            _module(name).add_arguments(command)
     return parser
+
+
+def _module(command: str) -> ModuleType:
+    return import_module(f"podium._cli.{command.replace('-', '_')}")
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from podium._plugin_api import farewell
+
 if TYPE_CHECKING:
     from podium._cli.report import Report
 
@@ -45,6 +47,8 @@ def _backends(report: Report) -> Iterator[Finding]:
                 f"PODIUM_DISABLED_PLUGINS={backend.name}; podium doctor --traceback shows the whole error"
             )
             yield Finding(subject, reason, action)
+        if (end := farewell(backend.api)) is not None:
+            yield Finding(subject, end, f"upgrade {backend.distribution}")
         if not backend.active:
             continue
         if backend.devices is not None and backend.devices.error is not None:

@@ -18,6 +18,17 @@
 #ifndef PODIUM_LAUNCH_H
 #define PODIUM_LAUNCH_H
 
+/* The plug-in API that these headers are, and the oldest whose files still compile: podium._plugin_api in C. */
+#define PODIUM_API_VERSION 1
+#define PODIUM_OLDEST_API_VERSION 1
+#ifndef PODIUM_API
+#error "say which plug-in API this file is written for: #define PODIUM_API 1, before the first include"
+#elif PODIUM_API > PODIUM_API_VERSION
+#error "this file is written for a newer plug-in API than that of this podium (PODIUM_API_VERSION): upgrade podium"
+#elif PODIUM_API < PODIUM_OLDEST_API_VERSION
+#error "this file is written for an older plug-in API than this podium still has (PODIUM_OLDEST_API_VERSION)"
+#endif
+
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
@@ -105,6 +116,7 @@ struct podium_call {
 
 /* What a backend's file must define before it includes podium_module.h:
  *
+ *   PODIUM_API                      the version of the plug-in API that it is written for; before it includes this header
  *   PODIUM_HOST_MEMORY              1 if kernels reach ordinary host memory, else 0; before it includes this header
  *   podium_driver_reaches(type)     whether kernels reach memory of a DLPack device type
  *   podium_driver_open()            NULL, or a text why the driver cannot be used; called once, on import
