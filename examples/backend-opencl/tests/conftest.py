@@ -1,4 +1,4 @@
-"""What the tests share: the backend, also where it is not installed, and a cache and settings of their own."""
+"""What the tests share: the backend, also where it is not installed, a cache, and no settings from outside."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     for variable in [name for name in os.environ if name.startswith("PODIUM_")]:
         monkeypatch.delenv(variable)
-    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PODIUM_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "podium-cache"))
 
 
 @pytest.fixture
