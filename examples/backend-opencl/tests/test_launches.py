@@ -113,6 +113,20 @@ class _Source:
         self.signature = signature
 
 
+def test_the_handle_of_code_that_is_gone_is_refused(opencl: Driver, level: str) -> None:
+    """A launcher that is given the handle of a kernel that was unloaded says so, and touches nothing."""
+    x, put = podium.asarray([0]), kernel("put", "x: *i32, value: i32")
+    function = put.load()
+    launcher = opencl.launcher_cls(_Source({"x": "*i32", "value": "i32"}), {"name": "put", "block": 1}, opencl)
+    launcher(1, 1, 1, 0, function, x, 5)
+    put.unload()
+    for _ in range(3):
+        with pytest.raises(LaunchError) as caught:
+            launcher(1, 1, 1, 0, function, x, 6)
+        assert caught.value.status_name == "CL_INVALID_KERNEL"
+    assert x.tolist() == [5]
+
+
 def test_a_mistake_is_found_at_its_place(opencl: Driver) -> None:
     """What the OpenCL compiler says has the file, the line and the column in the user's source."""
     source = "__kernel void f(__global int *x) {\n    x[0] = nowhere;\n}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,6 +118,7 @@ class Loaded:
         """Release what the generated C has made. Launches that are under way keep what they need."""
         release = function("clReleaseKernel", ctypes.c_int, ctypes.c_void_p)
         self.record.program = None
+        _retired.append((self.record, self._sizes))
         for index, kernel in enumerate(self.record.kernels):
             if kernel:
                 self.record.kernels[index] = None
@@ -128,6 +130,9 @@ class Loaded:
 _numbers = itertools.count(1)
 _modules: dict[int, _Module] = {}
 _loaded: dict[int, Loaded] = {}
+_retired: deque[Any] = deque(
+    maxlen=4096
+)  # records of code that is gone: a launch by an old handle still finds no kernel
 
 
 def find(handle: int) -> Loaded | None:

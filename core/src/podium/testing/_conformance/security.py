@@ -48,7 +48,8 @@ class Security(Subject):
 
     def test_names_never_become_code(self, driver: Driver, level: Level, folder: Path) -> None:
         """A kernel's name stands in messages as it is, and no name in generated code or a command."""
-        function = add_kernel().load()
+        kernel = add_kernel()  # whose code is there for as long as it is
+        function = kernel.load()
         for name in _HOSTILE:
             launcher = driver.launcher_cls(SimpleNamespace(signature=_TYPES), {"name": name, "block": 1}, driver)
             x = podium.asarray([1])
