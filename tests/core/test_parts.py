@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 import podium
-from podium.backend import Entry, Options, Program, Signature, Target
-from podium.errors import CompileError, Diagnostic, LaunchError, LoadError
+from podium.backend import Entry, LaunchConfig, Occupancy, Options, Program, Signature, Target, option_choice
+from podium.errors import CompileError, Diagnostic, LaunchError, LoadError, OutOfResourcesError, SettingError
 from podium.parts import (
     LaunchRanges,
+    check_cooperative,
     compile_error,
     find_symbols,
     flag_pairs,
+    is_host_header,
     last_flag,
     read_binary,
     refused_name,
@@ -71,7 +73,28 @@ def test_a_refused_name_is_told_where_it_is_declared() -> None:
     assert (template.line, template.column) == (1, 17)
 
 
-# ---- what users give to compilers ----
+def test_headers_that_only_hosts_have() -> None:
+    """C++'s own and those of systems are; a vendor's and a user's, which could be found, are not."""
+    assert all(map(is_host_header, ("vector", "type_traits", "sys/mman.h", "unistd.h")))
+    assert not any(map(is_host_header, ("cub/cub.cuh", "mine.h", "lib/vector", "")))
+
+
+# ---- what users give to backends and to their compilers ----
+
+
+def test_an_option_is_as_given_or_as_its_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is given beats the variable, which beats the first choice; each kind of mistake is an error of its own."""
+    monkeypatch.delenv("PODIUM_MINE_SPEED", raising=False)
+    arguments = "PODIUM_MINE_SPEED", ("low", "high")
+    assert option_choice("speed", None, *arguments) == "low"
+    monkeypatch.setenv("PODIUM_MINE_SPEED", " high ")
+    assert [option_choice("speed", given, *arguments) for given in (None, "low")] == ["high", "low"]
+    with pytest.raises(ValueError, match="speed is 'low' or 'high', not 'top'"):
+        option_choice("speed", "top", *arguments)
+    monkeypatch.setenv("PODIUM_MINE_SPEED", "top")
+    with pytest.raises(SettingError, match="PODIUM_MINE_SPEED.*top.*low or high"):
+        option_choice("speed", None, *arguments)
+    assert option_choice("speed", "low", *arguments) == "low"
 
 
 def test_flags_are_pairs() -> None:
@@ -129,6 +152,19 @@ def test_symbols_of_names_in_cxx() -> None:
     for name in ("lib::twice", "lib::thrice"):
         with pytest.raises(LoadError, match=f"It has no kernel '{name}'; it has: plain, _Z5scalePf"):
             find_symbols(entries(name), symbols, "It")
+
+
+# ---- launches ----
+
+
+def test_blocks_of_a_cooperative_grid_run_all_at_once() -> None:
+    """GRD-09: more blocks than run at once are an error with both numbers; other grids may have as many as they like."""
+    found = Occupancy(2, 4, 8)
+    check_cooperative("scale", LaunchConfig(8, 32, cooperative=True), found, 0)
+    check_cooperative("scale", LaunchConfig(9, 32), found, 0)
+    with pytest.raises(OutOfResourcesError, match="2 on each of the 4 compute units of device 1; let each") as caught:
+        check_cooperative("scale", LaunchConfig(9, 32, cooperative=True), found, 1, "compute units")
+    assert (caught.value.required, caught.value.limit) == (9, 8)
 
 
 # ---- profilers ----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from podium._excerpt import declaration, excerpt, kernel_names
@@ -9,10 +10,21 @@ from podium._program import Program
 from podium._target import Target
 from podium.errors import CompileError, Diagnostic
 
-__all__ = ["compile_error", "refused_name"]
+__all__ = ["compile_error", "is_host_header", "refused_name"]
 
 _ERRORS = ("error", "fatal error")
 _SHOWN = 3
+
+
+# Names of C++'s own headers, and of those of C and of systems that programs for hosts include.
+_OF_HOSTS = re.compile(
+    r"[a-z_]+|(?:ctype|errno|fcntl|inttypes|locale|pthread|setjmp|signal|time|unistd|wchar)\.h|sys/\w+\.h"
+)
+
+
+def is_host_header(name: str) -> bool:
+    """Tell whether a header, as "vector" or "sys/mman.h", is one that only programs for hosts have."""
+    return _OF_HOSTS.fullmatch(name) is not None
 
 
 def compile_error(

@@ -12,11 +12,12 @@ from podium._target import Device
 from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, OutOfResourcesError
 
 if TYPE_CHECKING:
-    from podium._function import Function
+    from podium._function import Function, Occupancy
     from podium.backend import Driver
 
 __all__ = [
     "check_block",
+    "check_cooperative",
     "check_features",
     "check_function",
     "check_limits",
@@ -137,6 +138,24 @@ def check_function(kernel: str, function: Function, config: LaunchConfig, device
             config.shared,
             most,
             f"device {device} has {most + own} for a block, and the kernel itself takes {own}",
+        )
+
+
+def check_cooperative(
+    kernel: str, config: LaunchConfig, found: Occupancy, device: int, units: str = "multiprocessors"
+) -> None:
+    """Raise `OutOfResourcesError` if the blocks of a cooperative grid cannot run all at once.
+
+    `units` is what messages call the multiprocessors.
+    """
+    if config.cooperative and config.blocks > found.max_active_blocks:
+        raise OutOfResourcesError(
+            kernel,
+            "blocks in a cooperative grid",
+            config.blocks,
+            found.max_active_blocks,
+            f"they run all at once: {found.blocks_per_multiprocessor} on each of the {found.multiprocessors} "
+            f"{units} of device {device}; let each thread do more",
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from podium.errors import SettingError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "disabled_plugins",
     "environment_flag",
     "launcher_level",
+    "option_choice",
     "strict_plugins",
     "trace_file",
 ]
@@ -51,6 +53,21 @@ def environment_flag(variable: str) -> bool:
     if text in ("1", "true", "yes", "on"):
         return True
     raise SettingError(variable, text, "0 or 1")
+
+
+def option_choice(option: str, given: str | None, variable: str, choices: Collection[str]) -> str:
+    """Return what an option of a backend has been given, or else its environment variable, or else its first choice.
+
+    Raises ValueError for an option that is none of the choices, `SettingError` for such a variable.
+    """
+    value = given
+    if value is None:
+        value = os.environ.get(variable, "").strip() or next(iter(choices))
+    if value in choices:
+        return value
+    if given is None:
+        raise SettingError(variable, value, " or ".join(choices))
+    raise ValueError(f"{option} is {' or '.join(map(repr, choices))}, not {value!r}")
 
 
 def _path(variable: str, text: str) -> Path:

@@ -36,7 +36,7 @@ from podium._deferred_launcher import deferred_launcher
 from podium._feature_methods import FeatureMethods
 from podium._fork import ForkSafeLock
 from podium._plugin_api import API_VERSION
-from podium._settings import environment_flag
+from podium._settings import environment_flag, option_choice
 from podium.errors import LaunchError, LoadError
 from podium.hookspecs import hookimpl
 
@@ -98,6 +98,7 @@ __all__ = [
     "import_early",
     "is_whole",
     "kernel_names",
+    "option_choice",
     "source_line",
 ]
 

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podium._binary import find_symbols, read_binary
-    from podium._compile_error import compile_error, refused_name
+    from podium._compile_error import compile_error, is_host_header, refused_name
     from podium._compile_flags import flag_pairs, last_flag, user_options
     from podium._launch_ranges import LaunchRanges
+    from podium._limits import check_cooperative
 
 __all__ = [
     "LaunchRanges",
+    "check_cooperative",
     "compile_error",
     "find_symbols",
     "flag_pairs",
+    "is_host_header",
     "last_flag",
     "read_binary",
     "refused_name",
@@ -27,9 +30,11 @@ __all__ = [
 
 _HOMES = {
     "LaunchRanges": "_launch_ranges",
+    "check_cooperative": "_limits",
     "compile_error": "_compile_error",
     "find_symbols": "_binary",
     "flag_pairs": "_compile_flags",
+    "is_host_header": "_compile_error",
     "last_flag": "_compile_flags",
     "read_binary": "_binary",
     "refused_name": "_compile_error",

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 
+from podium.parts import is_host_header
+
 __all__ = ["missing_header"]
 
 _MISSING = re.compile(r"'([^']+)' file not found")
 
 _OF_CUDA = re.compile(r"(?:cuda/|nv/|cub/|thrust/|crt/|libcudacxx/|curand|cuda|nvtx3/)")
 _OF_HIP = re.compile(r"(?:hip/|hipcub/|rocprim/|rocwmma/|rocrand|ck/)")
-
-# Names of C++'s own headers, and of those of C and of systems that programs for hosts include.
-_STANDARD = re.compile(
-    r"[a-z_]+|(?:ctype|errno|fcntl|inttypes|locale|pthread|setjmp|signal|time|unistd|wchar)\.h|sys/\w+\.h"
-)
 
 
 def missing_header(message: str) -> str | None:
@@ -33,7 +30,7 @@ def missing_header(message: str) -> str | None:
             f"<{name}> is one of ROCm's headers, which were not found: set ROCM_PATH to where ROCm is, or add their "
             f"folder by include_dirs"
         )
-    if _STANDARD.fullmatch(name):
+    if is_host_header(name):
         return (
             f"<{name}> is not there for kernels: hipRTC has no C++ library. Leave it out, or put it between "
             f"#ifndef __HIPCC_RTC__ and #endif"

@@ -6,7 +6,7 @@ import ctypes
 from math import prod
 
 from podium.backend import Function, LaunchConfig, Occupancy
-from podium.errors import LaunchConfigError, OutOfResourcesError
+from podium.errors import LaunchConfigError
 
 from podium_amd import context
 from podium_amd.api import check, hip
@@ -55,13 +55,6 @@ def check_shape(kernel: str, function: Function, config: LaunchConfig, device: i
             )
     check_attributes(kernel, config, device)
     if config.cooperative:
-        found = occupancy(function, device, config)
-        if config.blocks > found.max_active_blocks:
-            raise OutOfResourcesError(
-                kernel,
-                "blocks in a cooperative grid",
-                config.blocks,
-                found.max_active_blocks,
-                f"they run all at once: {found.blocks_per_multiprocessor} on each of the {found.multiprocessors} "
-                f"compute units of device {device}; let each thread do more",
-            )
+        from podium.parts import check_cooperative
+
+        check_cooperative(kernel, config, occupancy(function, device, config), device, "compute units")

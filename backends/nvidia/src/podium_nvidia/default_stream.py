@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from podium.errors import SettingError
+from podium.backend import option_choice
 
 __all__ = ["LEGACY", "PER_THREAD", "VARIABLE", "default_stream_handle"]
 
@@ -19,10 +17,4 @@ def default_stream_handle(name: str | None) -> int:
 
     Raises ValueError for another name, `SettingError` if it is the variable's.
     """
-    if name is None:
-        name = os.environ.get(VARIABLE, "").strip() or "legacy"
-        if name not in _HANDLES:
-            raise SettingError(VARIABLE, name, "legacy or per-thread")
-    if name not in _HANDLES:
-        raise ValueError(f"default_stream is 'legacy' or 'per-thread', not {name!r}")
-    return _HANDLES[name]
+    return _HANDLES[option_choice("default_stream", name, VARIABLE, _HANDLES)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from podium.parts import is_host_header
+
 __all__ = ["missing_header"]
 
 _MISSING = re.compile(r'cannot open source file "([^"]+)"')
@@ -21,11 +23,6 @@ _COMPONENTS = (
     ),
 )
 
-# Names of C++'s own headers, and of those of C and of systems that programs for hosts include.
-_STANDARD = re.compile(
-    r"[a-z_]+|(?:ctype|errno|fcntl|inttypes|locale|pthread|setjmp|signal|time|unistd|wchar)\.h|sys/\w+\.h"
-)
-
 
 def missing_header(message: str) -> str | None:
     """Say how to get the header that a message of NVRTC misses; None if the message is about something else."""
@@ -39,7 +36,7 @@ def missing_header(message: str) -> str | None:
                 f"<{name}> belongs to {component}, which is not installed. Install it: pip install "
                 f"'podium-nvidia[nvrtc]', or {package} of NVRTC's version; or set CUDA_HOME to a toolkit"
             )
-    if _STANDARD.fullmatch(name):
+    if is_host_header(name):
         return (
             f"<{name}> is not there for kernels: NVRTC has no C++ library, and what devices can use of it is in CCCL, "
             f"such as <cuda/std/span>. Leave it out, or put it between #ifndef __CUDACC_RTC__ and #endif"

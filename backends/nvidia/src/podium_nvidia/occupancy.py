@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from podium.backend import Function, LaunchConfig, Occupancy
 from podium.errors import LaunchConfigError, OutOfResourcesError
+from podium.parts import check_cooperative
 
 from podium_nvidia import context
 from podium_nvidia.api import check, driver
@@ -95,15 +96,7 @@ def check_shape(kernel: str, function: Function, config: LaunchConfig, device: i
             f"device {device} has no place for a cluster {cluster} of blocks of {prod(config.block)} threads and "
             f"{config.shared + known['shared']} bytes of shared memory; make one of them smaller",
         )
-    if config.cooperative and config.blocks > found.max_active_blocks:
-        raise OutOfResourcesError(
-            kernel,
-            "blocks in a cooperative grid",
-            config.blocks,
-            found.max_active_blocks,
-            f"they run all at once: {found.blocks_per_multiprocessor} on each of the {found.multiprocessors} "
-            f"multiprocessors of device {device}; let each thread do more",
-        )
+    check_cooperative(kernel, config, found, device)
 
 
 def _check_dependent(kernel: str, *versions: int) -> None:
