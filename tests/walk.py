@@ -77,17 +77,18 @@ def _place(node: ast.Import | ast.ImportFrom) -> tuple[int, bool, str]:
 
 
 def _with_import(text: str, node: ast.Import | ast.ImportFrom, lines: list[str]) -> str:
-    old = text.splitlines()
+    old, group = text.splitlines(), _place(node)[0]
     imports = [each for each in ast.parse(text).body if isinstance(each, (ast.Import, ast.ImportFrom))]
     for each in imports:
         if _place(each) == _place(node):
             return "\n".join([*old[: each.lineno - 1], *lines, *old[each.end_lineno :], ""])
-    for each in imports:
-        if _place(each) > _place(node):
-            blank = [] if _place(each)[0] == _place(node)[0] else [""]
-            at = each.lineno - 1 - (len(blank) if _place(imports[imports.index(each) - 1])[0] == _place(node)[0] else 0)
-            return "\n".join([*old[:at], *lines, *(blank if at == each.lineno - 1 else []), *old[at:], ""])
-    raise AssertionError(f"no import comes behind {lines}")
+    before = [each for each in imports if _place(each) < _place(node)][-1]
+    after = next((each for each in imports if _place(each) > _place(node)), None)
+    gap = [] if _place(before)[0] == group else [""]
+    rest = old[before.end_lineno :]
+    if after is not None and _place(after)[0] == group:
+        rest = old[after.lineno - 1 :]
+    return "\n".join([*old[: before.end_lineno], *gap, *lines, *rest, ""])
 
 
 def missing(expected: str, output: str) -> str | None:
