@@ -76,7 +76,7 @@ class Processes(Subject):
         """
         status = self._fork(
             "child.launch_add(executes, kernel)\ntarget = podium.driver.active.default_target()",
-            "child.add_kernel().compile(target)",
+            'podium.kernel(child.ADD + "// another", "add", signature="x: *i32, a: i32").compile(target)',
         )
         assert status == 0
 
