@@ -333,6 +333,7 @@ class Driver(FeatureMethods, ABC):
     def versions(self) -> Mapping[str, str]:
         """Return the versions of what is at work, such as {"driver": "580.95", "toolkit": "13.0"}: short texts.
 
-        For messages of errors and ``podium doctor``. It must not raise, and leaves out what is not known.
+        For messages of errors and ``podium doctor``. It must neither raise nor start the vendor's driver, and leaves
+        out what is not known.
         """
         return {}

@@ -123,7 +123,9 @@ struct podium_call {
  *   podium_driver_device()          the device for launches whose arguments do not tell
  *   podium_driver_stream(device)    the stream for launches that nobody gave one
  *   podium_driver_launch(...)       the driver call, made without the interpreter lock (podium_lock.h); returns its
- *                                   status, 0 for success
+ *                                   status, 0 for success; it may be below 0
+ *
+ * PODIUM_PARAMETERS is the number of the parameters of the kernels that the launcher serves.
  *
  * and may define PODIUM_DRIVER_POINTER to 1 before it includes this header, and then
  *
