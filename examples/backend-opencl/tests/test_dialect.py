@@ -182,6 +182,15 @@ __device__ int warp_sum(int v)
     for (int off = 16; off; off >>= 1) v += __shfl_xor_sync(0xffffffffu, v, off);
     return v;
 }
+__device__ int bounded(int v)
+{
+    const int most = 3;
+    for (int i = 0; i < most; i++) {
+        const int before = v, other = __shfl_xor_sync(0xffffffffu, before, 1 << i);
+        v += other;
+    }
+    return v;
+}
 __device__ int scanned(int v)
 {
     __shared__ int s[128];
@@ -217,7 +226,7 @@ __global__ void meet(int* o, const int* in, int n)
             r += b;
         }
     } else
-        r = warp_sum(v + 1);
+        r = bounded(v + 1);
     o[k++ * S + t] = r;
     int steps = 0;
     for (int w = v; __any_sync(0xffffffffu, w > 3); ) { w /= 2; steps++; }
@@ -267,7 +276,7 @@ def _signed(values: Any) -> Any:
 
 
 def _branches(warps: Any) -> Any:
-    found = _each((warps + 1).sum(axis=1))
+    found = numpy.repeat((warps + 1).reshape(-1, 4, 8).sum(axis=2), 8, axis=1)
     lanes = numpy.arange(32)
     others = numpy.stack([warps[1][lanes ^ (1 << i)] for i in range(3)])
     found[1] = warps[1][31] + numpy.where(others > 40, 0, others).sum(axis=0)

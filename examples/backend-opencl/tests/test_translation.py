@@ -42,6 +42,7 @@ _REFUSED = [
     ("__shared__ int s[4]; int* p = x; if (x[1]) p = s;", "shared memory", 1),
     ("int* p = x; int** q = &p;", "address of the pointer", 1),
     ("x[0] = x[1] > 0 ? __shfl_sync(~0u, x[0], 0) : 1;", "__shfl_sync only in a statement of its own", 1),
+    ("x[0] = x[1]++ + __shfl_sync(~0u, x[0], 0);", "x[1]++ as a statement of its own", 1),
     ("switch (x[0]) { case 1: __syncthreads(); }", "barrier", 1),
     ("x[0] = __shfl_down(x[0], 1);", "__shfl_down_sync", 1),
     ("x[0] = __reduce_add_sync(~0u, x[0]);", "__reduce_add_sync", 1),

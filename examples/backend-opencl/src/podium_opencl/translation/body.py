@@ -94,7 +94,8 @@ def _pass(
             with body.at(node):
                 body.result = _result(body, node)
     listed = [_entered(body, index, each, is_kernel) for index, each in enumerate(parameters)]
-    body.varying = varying_variables(code, [(each.name, each.uniform) for each in parameters], body.scope)
+    uniform = [(each.name, each.uniform) for each in parameters]
+    body.varying = varying_variables(code, uniform, body.scope, instance.masked)
     if is_constructor and owner is not None:
         text = f"{{ {owner.name} podium_made; {_pointer(owner)} = &podium_made; "
         text += _members(body, node, owner) + body.statement(code) + " return podium_made; }"

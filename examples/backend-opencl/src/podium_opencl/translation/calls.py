@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Union
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from podium_opencl.translation.builtins import call_builtin
 from podium_opencl.translation.context import Instance, Parameter
-from podium_opencl.translation.expressions import Expressions
+from podium_opencl.translation.overloads import Candidate, Given, Overloads
 from podium_opencl.translation.refusal import Refusal
-from podium_opencl.translation.resolution import Argument, Arguments, Templated
-from podium_opencl.translation.symbols import Function, Local, Scope, Struct, function_declarator, name_node, text_of
-from podium_opencl.translation.types import SCALARS, VOID, Type, pointer, promoted, spelled
+from podium_opencl.translation.refused_names import refusal_of
+from podium_opencl.translation.resolution import Templated
+from podium_opencl.translation.symbols import Function, Local, Scope, text_of
+from podium_opencl.translation.types import VOID, Type, pointer, promoted, spelled
 from podium_opencl.translation.uniformity import is_uniform
 from podium_opencl.translation.values import Value, convert, identity, loaded, named
 
@@ -21,21 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Calls"]
 
-Given = Union[Value, "Node"]  # an argument: a value, or what stands in braces
-
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast")
 
 
-@dataclass
-class _Candidate:
-    function: Function
-    bound: Arguments
-    parameters: list[tuple[str, Type]]
-    defaults: list[Node | None]
-    score: int
-
-
-class Calls(Expressions):
+class Calls(Overloads):
     """The translation of calls."""
 
     def _call_expression(self, node: Node) -> Value:
@@ -71,13 +61,13 @@ class Calls(Expressions):
             functions = found if isinstance(found, list) else list(found.functions)
             explicit = found if isinstance(found, Templated) else None
             given = self._given(nodes)
-            chosen = self._choose(functions, explicit, given)
+            chosen = self.choose(functions, explicit, given)
             if chosen is None:
                 name = text_of(called).removeprefix("std::").removeprefix("::")
                 built_in = None if explicit else call_builtin(self, node, name, given)
                 if built_in is not None:
                     return built_in
-                raise self.refused(node, self._no_match(functions, given))
+                raise self.refused(node, self.no_match(functions, given))
             return self._called(node, chosen, given, self._own_object(chosen.function))
         if found is not None and self.is_type(called):
             return self._made(node, self.resolution.type_of(called, self.scope), nodes)
@@ -127,9 +117,9 @@ class Calls(Expressions):
         found = scope.names.get(scope.name)
         if not isinstance(found, list):
             return None
-        chosen = self._choose(found, None, given)
+        chosen = self.choose(found, None, given)
         if chosen is None:
-            raise self.refused(node, self._no_match(found, given))
+            raise self.refused(node, self.no_match(found, given))
         return self._called(node, chosen, given, None)
 
     def _method(self, node: Node, called: Node, nodes: list[Node]) -> Value:
@@ -163,9 +153,9 @@ class Calls(Expressions):
     def _of_object(
         self, node: Node, found: list[Function], explicit: Templated | None, base: Value, given: Sequence[Given]
     ) -> Value:
-        chosen = self._choose(found, explicit, given)
+        chosen = self.choose(found, explicit, given)
         if chosen is None:
-            raise self.refused(node, self._no_match(found, given))
+            raise self.refused(node, self.no_match(found, given))
         return self._called(node, chosen, given, None if chosen.function.is_static else base)
 
     def overloaded(self, node: Node, name: str, values: list[Value]) -> Value:
@@ -173,7 +163,7 @@ class Calls(Expressions):
         scope = values[0].type.origin
         found = scope.own(name) if isinstance(scope, Scope) else None
         if isinstance(found, list):
-            chosen = self._choose(found, None, values[1:])
+            chosen = self.choose(found, None, values[1:])
             if chosen is not None:
                 return self._called(node, chosen, values[1:], values[0])
         functions: list[Function] = []
@@ -182,129 +172,13 @@ class Calls(Expressions):
             more = outer.own(name)
             functions += more if isinstance(more, list) and outer.kind != "struct" else []
             outer = outer.parent
-        chosen = self._choose(functions, None, values)
+        chosen = self.choose(functions, None, values)
         if chosen is None:
             kinds = " and ".join(named(each.type) for each in values)
             raise self.refused(node, f"no {name} for {kinds}")
         return self._called(node, chosen, values, None)
 
-    # ---- which function ----
-
-    def _choose(
-        self, functions: Sequence[Function], explicit: Templated | None, given: Sequence[Given]
-    ) -> _Candidate | None:
-        found: list[_Candidate] = []
-        for function in functions:
-            if function.arguments is None:
-                candidate = self._candidate(function, explicit, given)
-                if candidate is not None:
-                    found.append(candidate)
-        if not found:
-            return None
-        best = max(each.score for each in found)
-        found = [each for each in found if each.score == best]
-        plain = [each for each in found if each.function.template is None]
-        if len(plain or found) > 1:
-            raise Refusal(
-                f"podium-opencl cannot choose among the overloads of {found[0].function.name}: cast the arguments"
-            )
-        chosen = (plain or found)[0]
-        for function in functions:
-            if function.arguments is None or chosen.function.template is None:
-                continue
-            nodes = list(function.arguments.named_children)
-            own = self.resolution.bind(chosen.function.template, nodes, function.scope, function.scope)
-            if own.key == chosen.bound.key:
-                return _Candidate(function, Arguments(Scope(function.scope), own.bound), chosen.parameters, [], 0)
-        return chosen
-
-    def _candidate(self, function: Function, explicit: Templated | None, given: Sequence[Given]) -> _Candidate | None:
-        declarator = function_declarator(function.node)
-        listed = declarator.child_by_field_name("parameters") if declarator is not None else None
-        nodes = parameter_nodes(listed)
-        needed = sum(each.child_by_field_name("default_value") is None for each in nodes)
-        if not needed <= len(given) <= len(nodes):
-            return None
-        written: list[Node | Argument] = list(explicit.arguments.named_children) if explicit is not None else []
-        if written and function.template is None:
-            return None
-        try:
-            deduced = self._deduced(function, nodes, given, written)
-            scope = explicit.scope if explicit is not None else self.scope
-            bound = self.resolution.bind(function.template, written, scope, function.scope, deduced)
-        except Refusal:
-            if len(given) == len(nodes) and explicit is not None:
-                raise
-            return None
-        parameters = [
-            (text_of(name_node(each.child_by_field_name("declarator"))), self.parameter_type(each, bound.scope))
-            for each in nodes
-        ]
-        score = 0
-        for (_, kind), value in zip(parameters, given):
-            fits = _fit(value, kind)
-            if not fits:
-                return None
-            score += fits
-        defaults = [each.child_by_field_name("default_value") for each in nodes]
-        return _Candidate(function, bound, parameters, defaults, score)
-
-    def parameter_type(self, node: Node, scope: Scope) -> Type:
-        """Read the type of a parameter; an array is a pointer there."""
-        with self.at(node):
-            base = self.resolution.specified(node, scope)
-            kind = self.resolution.declared(base, node.child_by_field_name("declarator"), scope)
-        return pointer(kind.target, None) if kind.kind == "array" else kind
-
-    def _deduced(
-        self, function: Function, nodes: Sequence[Node], given: Sequence[Given], written: Sequence[object]
-    ) -> dict[str, Argument]:
-        found: dict[str, Argument] = {}
-        if function.template is None:
-            return found
-        names = {text_of(each) for each in _template_names(function.template)}
-        for node, value in zip(nodes, given):
-            if isinstance(value, Value):
-                specifier, declarator = node.child_by_field_name("type"), node.child_by_field_name("declarator")
-                kind = value.type if "&" in text_of(declarator) else loaded(value).type
-                if specifier is not None:
-                    self._unify(specifier, declarator, kind, names, found)
-        return found
-
-    def _unify(
-        self, specifier: Node, declarator: Node | None, kind: Type, names: set[str], found: dict[str, Argument]
-    ) -> None:
-        while declarator is not None and declarator.type.endswith("declarator"):
-            if declarator.type == "array_declarator" and kind.kind == "array":
-                size = text_of(declarator.child_by_field_name("size"))
-                if size in names and kind.count is not None:
-                    found.setdefault(size, Local(str(kind.count), SCALARS["int"], constant=kind.count))
-                kind = kind.target
-            elif "pointer" in declarator.type or "array" in declarator.type:
-                if kind.kind != "pointer":
-                    return
-                kind = kind.target
-            inner = declarator.child_by_field_name("declarator")
-            if inner is None:
-                inner = next((each for each in declarator.named_children if each.type.endswith("declarator")), None)
-            declarator = inner
-        if text_of(specifier) in names:
-            found.setdefault(text_of(specifier), kind.plain())
-        elif specifier.type == "template_type" and kind.kind == "struct" and isinstance(kind.origin, Scope):
-            arguments = specifier.child_by_field_name("arguments")
-            outer = kind.origin.parent
-            values = list(outer.names.values()) if outer is not None else []
-            for each, value in zip(arguments.named_children if arguments is not None else (), values):
-                if text_of(each) in names and isinstance(value, (Type, Local, Struct)):
-                    found.setdefault(text_of(each), value)
-
-    def _no_match(self, functions: Sequence[Function], given: Sequence[Given]) -> str:
-        kinds = ", ".join(named(each.type) if isinstance(each, Value) else "{...}" for each in given)
-        return f"no matching function for call to {functions[0].name}({kinds})"
-
-    # ---- the call ----
-
-    def _called(self, node: Node, chosen: _Candidate, given: Sequence[Given], base: Value | None) -> Value:
+    def _called(self, node: Node, chosen: Candidate, given: Sequence[Given], base: Value | None) -> Value:
         arguments = list(given)
         texts: list[Value] = []
         parameters: list[Parameter] = []
@@ -377,38 +251,6 @@ class Calls(Expressions):
         return index < len(nodes) and is_uniform(nodes[index], self.varying, self.scope)
 
 
-def parameter_nodes(listed: Node | None) -> list[Node]:
-    """List the parameters of a function; ``(void)`` has none. Raises `Refusal` for packs."""
-    nodes = [each for each in listed.named_children if each.type != "comment"] if listed is not None else []
-    for each in nodes:
-        if each.type not in ("parameter_declaration", "optional_parameter_declaration"):
-            raise Refusal(f"podium-opencl has no parameter packs: {text_of(each)}")
-    return [] if len(nodes) == 1 and text_of(nodes[0]) == "void" else nodes
-
-
-def _template_names(template: Node) -> list[Node]:
-    found: list[Node] = []
-    for each in template.named_children:
-        found += [inner for inner in each.named_children if inner.type in ("type_identifier", "identifier")]
-    return found
-
-
-def _fit(given: Given, kind: Type) -> int:
-    """Say how well an argument fits a parameter: 0 for not at all."""
-    target = kind.target if kind.kind == "reference" else kind
-    if not isinstance(given, Value):
-        return 1 if target.kind == "struct" or given.named_child_count <= 1 else 0
-    source = loaded(given).type if not (kind.kind == "reference" and given.type.kind == "array") else given.type
-    if identity(source) == identity(target):
-        return 8
-    if source.is_number and target.is_number:
-        same = promoted(source).name == promoted(target).name
-        return 4 if same else 3 if source.kind == target.kind else 2
-    if target.kind == "pointer" and (source.kind == "null" or (source.kind == "integer" and given.constant == 0)):
-        return 2
-    return 2 if target.kind == source.kind == "pointer" and target.target.kind == "void" else 0
-
-
 _NAMES = (
     "identifier",
     "qualified_identifier",
@@ -420,6 +262,4 @@ _NAMES = (
 
 
 def _unknown_function(name: str) -> str:
-    from podium_opencl.translation.refused_names import refusal_of
-
     return refusal_of(name) or f"use of undeclared identifier {name!r}"

@@ -156,6 +156,12 @@ class Context:
             self.hoisted.append(f"{declared} = {value.text};")
         return name
 
+    def taken(self) -> str:
+        """Return what has to be done before the statement at hand, and forget it."""
+        text = "".join(self.hoisted)
+        self.hoisted = []
+        return text
+
     def condition(self) -> str:
         """Return the condition under which a thread takes part in what is being translated."""
         flags = self.mask if self.live is None else [self.live, *self.mask]

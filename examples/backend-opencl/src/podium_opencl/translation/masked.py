@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from podium_opencl.translation.collectives import exchange
+from podium_opencl.translation.collectives import called_name, exchange
 from podium_opencl.translation.prelude import helper_text
 from podium_opencl.translation.statements import Loop, Statements
-from podium_opencl.translation.symbols import Scope
+from podium_opencl.translation.symbols import Scope, text_of
 from podium_opencl.translation.types import VOID
 from podium_opencl.translation.uniformity import LOOPS, has_jumps, is_uniform
 from podium_opencl.translation.values import truth
@@ -68,11 +68,6 @@ class Masked(Statements):
     def _leaves(self, node: Node) -> bool:
         return self._returns(node) or (any(each.goes_on for each in self.loops) and _breaks(node))
 
-    def _taken(self) -> str:
-        text = "".join(self.hoisted)
-        self.hoisted = []
-        return text
-
     def _meet_compound_statement(self, node: Node) -> str:
         before, self.scope = self.scope, Scope(self.scope, kind="block")
         text = "{" + "".join(self.meeting(each) for each in node.named_children if each.type != "comment") + " }"
@@ -80,26 +75,44 @@ class Masked(Statements):
         return text
 
     def _meet_expression_statement(self, node: Node) -> str:
+        self._refuse_reordered(node)
         self.may_hoist = True
         value = self.value(node.named_children[0])
         self.may_hoist = False
-        text = self._taken()
+        text = self.taken()
         if not value.text:
             return text
         condition = f"if ({self.condition()}) " if self.is_masked else ""
         return f"{text} {condition}{value.text};"
 
+    def _refuse_reordered(self, node: Node) -> None:
+        """Refuse a change that stands before a meeting of threads, which would go first."""
+        calls = [each for each in _inside(node, ("call_expression",)) if self._meets(each)]
+        for change in _inside(node, ("update_expression", "assignment_expression")):
+            for call in calls:
+                is_around = change.start_byte <= call.start_byte and call.end_byte <= change.end_byte
+                is_argument = any(each.start_byte <= change.start_byte < each.end_byte for each in calls)
+                if change.start_byte < call.start_byte and not (is_around or is_argument or _is_left(change, call)):
+                    advice = "as a statement of its own, before the one with a barrier in it"
+                    raise self.refused(change, f"write {text_of(change)} {advice}")
+
+    def _meets(self, call: Node) -> bool:
+        return called_name(call) in self.whole.collective
+
     def _meet_declaration(self, node: Node) -> str:
+        for each in node.named_children:
+            self._refuse_reordered(each)
         self.may_hoist = True
         texts = self.declaration(node)
         self.may_hoist = False
-        return f"{self._taken()} {' '.join(texts)}"
+        return f"{self.taken()} {' '.join(texts)}"
 
     def _meet_return_statement(self, node: Node) -> str:
+        self._refuse_reordered(node)
         self.may_hoist = True
         value = self.returned(node)
         self.may_hoist = False
-        text = self._taken()
+        text = self.taken()
         early = node.start_byte in self.leaves_early
         keep = f"podium_result = {value};" if value else ""
         inside = f"{keep} podium_live = 0;" if early else f"return {value};"
@@ -114,10 +127,12 @@ class Masked(Statements):
             alternative = alternative.named_children[-1]
         clause = node.child_by_field_name("condition")
         outer, self.scope = self.scope, Scope(self.scope, kind="block")
+        if clause is not None:
+            self._refuse_reordered(clause)
         self.may_hoist = True
         opening, condition = self.head_condition(node)
         self.may_hoist = False
-        opening += self._taken()
+        opening += self.taken()
         if condition.constant is not None:
             chosen = consequence if condition.constant else alternative
             text = self._branch(chosen) if chosen is not None else ";"
@@ -237,10 +252,11 @@ class Masked(Statements):
             if value is None or value.type == "declaration":
                 raise self.refused(condition, "podium-opencl has no declarations in conditions")
             condition = value
+        self._refuse_reordered(condition)
         self.may_hoist = True
         test = truth(self.rvalue(condition)).text
         self.may_hoist = False
-        return f"{self._taken()} if ({self.condition()}) {goes_on} = ({test});"
+        return f"{self.taken()} if ({self.condition()}) {goes_on} = ({test});"
 
     def body(self, node: Node) -> str:
         """Translate the body of a function in which threads meet."""
@@ -291,3 +307,22 @@ def _breaks(node: Node) -> bool:
     if node.type in LOOPS:
         return False
     return any(_breaks(each) for each in node.named_children)
+
+
+def _inside(node: Node, kinds: tuple[str, ...]) -> list[Node]:
+    """List the nodes of some kinds in a tree."""
+    found = [node] if node.type in kinds else []
+    for each in node.named_children:
+        found += _inside(each, kinds)
+    return found
+
+
+def _is_left(change: Node, call: Node) -> bool:
+    """Tell whether a change is in what an assignment assigns to, and the call in its value, which comes first."""
+    node = change.parent
+    while node is not None:
+        if node.type == "assignment_expression" and node.start_byte <= call.start_byte < node.end_byte:
+            left = node.child_by_field_name("left")
+            return left is not None and left.start_byte <= change.start_byte < left.end_byte <= call.start_byte
+        node = node.parent
+    return False

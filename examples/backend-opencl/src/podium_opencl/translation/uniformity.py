@@ -77,14 +77,17 @@ def _jumps(node: Node, own: bool) -> bool:
     return False
 
 
-def varying_variables(body: Node, parameters: Sequence[tuple[str, bool]], scope: Scope) -> frozenset[str]:
-    """Find the variables of a function that may differ; `parameters` tells for each whether it is uniform."""
+def varying_variables(body: Node, parameters: Sequence[tuple[str, bool]], scope: Scope, masked: bool) -> frozenset[str]:
+    """Find the variables of a function that may differ.
+
+    `parameters` tells for each whether it is uniform, `masked` that only some threads take part in all of the function.
+    """
     search = _Search({name for name, uniform in parameters if not uniform}, scope)
     before = -1
     while before != len(search.varying):
         before = len(search.varying)
         search.returned = False
-        search.visit(body, False)
+        search.visit(body, masked)
     return frozenset(search.varying)
 
 
@@ -149,11 +152,14 @@ class _Search:
         self.returned = before
 
     def _declared(self, node: Node, control: bool) -> None:
+        shared = any(text_of(each) == "__shared__" for each in node.children)
         for declarator in node.children_by_field_name("declarator"):
             inner = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
             name = text_of(name_node(inner))
             value = declarator.child_by_field_name("value")
-            is_plain = inner is not None and inner.type in ("identifier", "pointer_declarator")
+            is_plain = inner is not None and inner.type in ("identifier", "pointer_declarator") and not shared
+            if inner is not None and inner.type == "reference_declarator":
+                self._assigned(value, True)  # what it refers to may change by its name
             if control or not is_plain or self._differs(value):
                 self.varying.add(name)
 

@@ -116,7 +116,8 @@ def _number(value: Value, kind: Type) -> Value:
     source = value.type
     if source.name == kind.name:
         return value
-    constant = None if value.constant is None else wrapped(value.constant, kind)
+    known = value.constant is not None and -(2.0**63) < value.constant < 2.0**64
+    constant = wrapped(value.constant, kind) if known and value.constant is not None else None
     if isinstance(constant, int) and kind.kind == "integer":
         return Value(literal(constant, kind), kind, constant)
     if source.kind == "small":

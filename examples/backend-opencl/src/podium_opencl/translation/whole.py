@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from podium_opencl.translation.body import Body, translate_function
 from podium_opencl.translation.collectives import collective_names
 from podium_opencl.translation.context import Instance, Parameter
+from podium_opencl.translation.overloads import parameter_nodes
+from podium_opencl.translation.parser import parse
 from podium_opencl.translation.prelude import EXTENSIONS, PRELUDE
 from podium_opencl.translation.preprocessor import Preprocessed
 from podium_opencl.translation.refusal import Place, Refusal
@@ -111,8 +113,6 @@ class TranslationUnit:
         body = Body(self, bound.scope)
         declarator = function_declarator(function.node)
         listed = declarator.child_by_field_name("parameters") if declarator is not None else None
-        from podium_opencl.translation.calls import parameter_nodes
-
         parameters = []
         for node in parameter_nodes(listed):
             kind = body.parameter_type(node, bound.scope)
@@ -132,8 +132,6 @@ class TranslationUnit:
         return self.resolution.count(bounds.named_children[0], scope)
 
     def _find_kernel(self, name: str) -> tuple[Function, Arguments]:
-        from podium_opencl.translation.parser import parse
-
         root = parse(f"using podium_name = {name};")
         described = root.named_children[0].child_by_field_name("type")
         node = described.child_by_field_name("type") if described is not None else None

@@ -1,0 +1,217 @@
+"""Declarations of variables inside of functions, and initial values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from podium_opencl.translation.calls import Calls
+from podium_opencl.translation.symbols import (
+    Local,
+    Scope,
+    enter,
+    function_declarator_below,
+    name_node,
+    text_of,
+    variable_declarators,
+)
+from podium_opencl.translation.types import Type, spelled, stored
+from podium_opencl.translation.values import Value, convert, identity, loaded, named
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+__all__ = ["Declarations"]
+
+
+class Declarations(Calls):
+    """The translation of declarations."""
+
+    def declaration(self, node: Node) -> list[str]:
+        """Translate a declaration, into one for each variable."""
+        inner = node.child_by_field_name("type")
+        if inner is not None and inner.child_by_field_name("body") is not None:
+            enter(inner, self.scope, None)
+        words = {text_of(each) for each in node.children} | {text_of(each) for each in node.named_children}
+        if "__shared__" in words:
+            self._shared(node, "extern" in words)
+            return []
+        if "static" in words and "constexpr" not in words and "const" not in words:
+            raise self.refused(node, "podium-opencl has no static variables in functions: declare it outside")
+        if "extern" in words:
+            raise self.refused(node, "podium-opencl has no extern variables but __shared__ ones")
+        if "register" in words or "thread_local" in words:
+            raise self.refused(node, "podium-opencl has no register or thread_local variables")
+        texts = []
+        for declarator in variable_declarators(node):
+            if function_declarator_below(declarator):
+                raise self.refused(node, "podium-opencl has no declarations of functions inside of functions")
+            with self.at(declarator):
+                text = self._variable_declared(node, declarator, bool(words & {"const", "constexpr"}))
+                texts.append(self.taken() + text)
+        return texts
+
+    def _shared(self, node: Node, dynamic: bool) -> None:
+        for declarator in variable_declarators(node):
+            if declarator.type == "init_declarator":
+                raise self.refused(declarator, "a shared variable has no initial value")
+            name = text_of(name_node(declarator))
+            kind = self.resolution.declared(self.resolution.specified(node, self.scope), declarator, self.scope)
+            if dynamic:
+                if kind.kind != "array":
+                    raise self.refused(declarator, f"dynamic shared memory is an array: extern __shared__ ... {name}[]")
+                text = self.need("podium_shared", "__local uchar *podium_shared")
+                kind = Type("pointer", to=kind.target, space="local", size=8)
+                self.scope.names[name] = Local(f"(({spelled(kind)}){text})", kind, key=node.start_byte)
+                self.learned.setdefault(node.start_byte, "local")
+                continue
+            word = self.whole.shared(self.function_name, name, kind)
+            if kind.kind == "pointer":
+                raise self.refused(declarator, "podium-opencl has no shared pointers: share the index")
+            target = stored(kind)
+            form = f"(*{word})" if target.kind == "array" else f"*{word}"
+            self.need(word, "__local " + spelled(target, form))
+            self.scope.names[name] = Local(f"(*{word})", kind, "local")
+
+    def _variable_declared(self, node: Node, declarator: Node, constant: bool) -> str:
+        initial = declarator.child_by_field_name("value")
+        inner = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
+        name = text_of(name_node(inner))
+        specifier = node.child_by_field_name("type")
+        assert specifier is not None
+        if specifier.type == "placeholder_type_specifier":
+            if initial is None:
+                raise self.refused(node, "auto needs an initial value")
+            base = loaded(self.value(initial)).type
+            if base.kind == "pointer" and inner is not None and "pointer" in inner.type:
+                base = base.target
+        else:
+            base = self.resolution.specified(node, self.scope)
+        kind = self.resolution.declared(base, inner, self.scope)
+        if kind.kind == "array" and kind.count is None and initial is not None:
+            kind = replace(kind, count=initial.named_child_count)
+        key = declarator.start_byte
+        text = name + "_"
+        if kind.kind == "reference":
+            return self._reference(declarator, name, kind, initial)
+        if kind.kind == "pointer":
+            return self._pointer(declarator, name, kind, initial)
+        value = self._initial(declarator, kind, initial)
+        known = value.constant if value is not None and constant and kind.kind != "array" else None
+        self.scope.names[name] = Local(text, kind, constant=known, key=key)
+        if value is None:
+            return f"{spelled(kind, text)};"
+        return self.set_variable(kind, text, value.text, initial)
+
+    def set_variable(self, kind: Type, name: str, value: str, initial: Node | None) -> str:
+        """Declare a variable with its initial value."""
+        if not self.is_masked:
+            return f"{spelled(kind, name)} = {value};"
+        if kind.kind != "array":
+            return f"{spelled(kind, name)}; if ({self.condition()}) {name} = {value};"
+        # Arrays cannot be assigned to: copy.
+        copy = self.fresh("copy")
+        return (
+            f"{spelled(kind, name)}; if ({self.condition()}) {{ {spelled(kind, copy)} = {value}; "
+            f"for (int podium_i = 0; podium_i < {kind.count}; podium_i++) "
+            + _copied(kind.target, f"{name}[podium_i]", f"{copy}[podium_i]")
+            + " }"
+        )
+
+    def _initial(self, node: Node, kind: Type, initial: Node | None) -> Value | None:
+        if initial is None:
+            return self.constructed(node, kind, []) if kind.kind == "struct" else None
+        if initial.type == "argument_list":
+            nodes = [each for each in initial.named_children if each.type != "comment"]
+            if kind.kind != "struct":
+                if len(nodes) != 1:
+                    raise self.refused(initial, f"a {named(kind)} takes one value")
+                return convert(self.rvalue(nodes[0]), kind)
+            return self._made(node, kind, nodes)
+        if kind.kind == "array":
+            return Value(self.initialised(initial, kind), kind)
+        is_listed = initial.type == "initializer_list" and kind.kind == "struct"
+        if is_listed and not self.is_masked and self.constructed_name(kind) is None:
+            return Value(self.initialised(initial, kind), kind)
+        return self.converted(initial, kind)
+
+    def constructed_name(self, kind: Type) -> str | None:
+        """Return the name of a struct's constructors, None if it has none."""
+        scope = kind.origin
+        has = isinstance(scope, Scope) and isinstance(scope.names.get(scope.name), list)
+        return scope.name if has else None
+
+    def converted(self, node: Node, kind: Type) -> Value:
+        """Translate an expression, which may be in braces, and convert it to a type."""
+        if node.type == "initializer_list" and kind.kind == "struct" and self.constructed_name(kind) is not None:
+            made = self.constructed(node, kind, self._given(list(node.named_children)))
+            if made is not None:
+                return made
+        return super().converted(node, kind)
+
+    def _reference(self, node: Node, name: str, kind: Type, initial: Node | None) -> str:
+        if initial is None:
+            raise self.refused(node, f"the reference {name} refers to nothing")
+        value = self.value(initial)
+        if not value.is_lvalue or identity(value.type) != identity(kind.target):
+            value = convert(loaded(value), kind.target)
+            self.scope.names[name] = Local(name + "_", kind.target, key=node.start_byte)
+            return self.set_variable(kind.target, name + "_", value.text, initial)
+        if value.type.kind == "pointer":
+            raise self.refused(node, "podium-opencl has no references to pointers")
+        pointer_type = Type("pointer", to=value.type, space=value.space, size=8)
+        self.scope.names[name] = Local(f"{name}_", Type("reference", to=value.type, space=value.space, size=8))
+        return self.set_variable(pointer_type, f"{name}_", f"&{value.text}", initial)
+
+    def _pointer(self, node: Node, name: str, kind: Type, initial: Node | None) -> str:
+        key = node.start_byte
+        text = name + "_"
+        value = None
+        if initial is not None:
+            if initial.type == "argument_list":
+                initial = initial.named_children[0]
+            value = self.converted(initial, replace(kind, space=None))
+            if not (value.constant == 0 or text_of(initial) in ("nullptr", "NULL", "0")):
+                self.learn(key, value.type.space)
+        self.scope.names[name] = Local(text, kind, key=key)
+        space = self.learned.get(key)
+        if space is None:
+            self.unknown_spaces[key] = name
+            space = "global"
+        kind = replace(kind, space=space)
+        if value is None:
+            return f"{spelled(kind, text)};"
+        if value.type.space != space:
+            value = Value(f"(({spelled(kind)})0)", kind)
+        return self.set_variable(kind, text, value.text, initial)
+
+    def initialised(self, node: Node, kind: Type) -> str:
+        """Translate values in braces for an array or a struct."""
+        items = [each for each in node.named_children if each.type != "comment"]
+        if node.type != "initializer_list":
+            raise self.refused(node, f"a {named(kind)} takes its values in braces")
+        if not items:
+            return "{0}"
+        kinds = [kind.target] * len(items) if kind.kind == "array" else [member for _, member in kind.members]
+        if len(items) > (kind.count or 0 if kind.kind == "array" else len(kinds)):
+            raise self.refused(node, f"too many values for {named(kind)}")
+        parts = []
+        for item, each in zip(items, kinds):
+            if item.type == "initializer_pair":
+                raise self.refused(item, "podium-opencl has no designated initializers: give all values in order")
+            if each.kind == "array":
+                parts.append(self.initialised(item, each))
+            elif each.kind == "pointer":
+                value = self.converted(item, replace(each, space="global"))
+                parts.append(f"(ulong)({value.text})")
+            else:
+                parts.append(self.converted(item, each).text)
+        return f"{{{', '.join(parts)}}}"
+
+
+def _copied(kind: Type, to: str, source: str) -> str:
+    if kind.kind != "array":
+        return f"{to} = {source};"
+    index = "podium_" + "i" * (to.count("[") + 1)
+    inner = _copied(kind.target, f"{to}[{index}]", f"{source}[{index}]")
+    return f"for (int {index} = 0; {index} < {kind.count}; {index}++) {inner}"
