@@ -1,4 +1,7 @@
-"""Several real backends used by one program: the CPU's, a third party's, and GPUs' on their recording drivers."""
+"""Several real backends used by one program: the CPU's, third parties', and GPUs' on their recording drivers.
+
+Of third parties there are podium-serial, and where PoCL is installed podium-opencl, which both run kernels.
+"""
 
 from __future__ import annotations
 
@@ -42,22 +45,27 @@ extern "C" __global__ void add(float *y, const float *x, float a, int n) {
     if (i < n) y[i] += a * x[i];
 }
 """
-NAMES = ("cpu", "serial", "nvidia")
+HAS_OPENCL = all(importlib.util.find_spec(name) is not None for name in ("pyopencl", "pocl_binary_distribution"))
+THIRD = {"serial": "podium-serial", **({"opencl": "backend-opencl"} if HAS_OPENCL else {})}
+NAMES = ("cpu", *THIRD, "nvidia")
+RUNNING = NAMES[:-1]  # the recording driver runs no kernel
 
 
 @pytest.fixture
 def together(
     recording: Recording | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Recording | None]:
-    """The recording CUDA driver in a process in which podium-serial is installed as well, and no backend is named."""
+    """The recording CUDA driver in a process in which third parties' are installed as well, and no backend is named."""
     if recording is None:  # not in the child that runs the test
         yield None
         return
-    metadata = tmp_path / "podium_serial-0.1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: podium-serial\nVersion: 0.1.0\n")
-    (metadata / "entry_points.txt").write_text("[podium]\nserial = podium_serial.plugin\n")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), str(ROOT / "examples" / "podium-serial" / "src"), *sys.path])
+    for name in THIRD:
+        metadata = tmp_path / f"podium_{name}-0.1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: podium-{name}\nVersion: 0.1.0\n")
+        (metadata / "entry_points.txt").write_text(f"[podium]\n{name} = podium_{name}.plugin\n")
+    sources = [str(ROOT / "examples" / project / "src") for project in THIRD.values()]
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sources, *sys.path])
     monkeypatch.delenv("PODIUM_BACKEND", raising=False)
     podium.reset_active()
     podium.driver.rediscover()
@@ -131,12 +139,13 @@ def test_a_named_one_is_never_replaced(
         choose()
     assert together.launch_count() == 0 and not podium.recent_launches()
     monkeypatch.delenv("PODIUM_BACKEND", raising=False)
-    add[1, 32](*arrays("cpu"), 1.0, 3)
-    assert podium.driver.active.name == "cpu"
+    best = "opencl" if HAS_OPENCL else "cpu"
+    add[1, 32](*arrays(best), 1.0, 3)
+    assert podium.driver.active.name == best
 
 
 def test_threads_tasks_and_generators_launch_where_they_chose(together: Recording, level: str) -> None:
-    """ACT-03: three threads, then three tasks, that launch one kernel object by turns reach three devices, all the time."""
+    """ACT-03: threads, then tasks, that launch one kernel object by turns reach a device each, all the time."""
     add, memory = kernel(), {name: arrays(name) for name in NAMES}
     for name in NAMES:
         with podium.use(name):
@@ -181,8 +190,9 @@ def test_threads_tasks_and_generators_launch_where_they_chose(together: Recordin
     add[1, 32](*memory["serial"], 1.0, 3)
     second.close()
     add[1, 32](*memory["nvidia"], 1.0, 3)
-    assert memory["cpu"][0].tolist() == [10.0 + 152] * 3
-    assert memory["serial"][0].tolist() == [10.0 + 152] * 3
+    for name in RUNNING:
+        more = 0 if name == "opencl" else 2
+        assert memory[name][0].tolist() == [10.0 + 150 + more] * 3
     assert together.launch_count() - before == 151
 
 
@@ -204,10 +214,10 @@ def test_one_kernel_object_on_several_backends(together: Recording, level: str) 
             kept[name](*memory[name], 2.0, 3)
         with podium.use(name):
             add[1, 32](*memory[name], 2.0, 3)
-    assert memory["cpu"][0].tolist() == memory["serial"][0].tolist() == [16.0] * 3
+    assert all(memory[name][0].tolist() == [16.0] * 3 for name in RUNNING)
     assert [launch.name for launch in together.launches()] == ["add"] * 3
     assert {launch.parameters[2] for launch in together.launches()} == {b"\0\0\0@"}
-    assert len({driver.name for driver in add.loaded}) == 3
+    assert {driver.name for driver in add.loaded} == set(NAMES)
 
 
 def test_arrays_of_one_given_to_another(together: Recording, level: str) -> None:
@@ -227,6 +237,15 @@ def test_arrays_of_one_given_to_another(together: Recording, level: str) -> None
         ):
             add[1, 32](memory["nvidia"][0], memory[name][1], 1.0, 3)
         assert caught.value.kind == "host"
+    if HAS_OPENCL:
+        for name, other, kind in (
+            ("opencl", "cpu", "host"),
+            ("opencl", "nvidia", "device"),
+            ("nvidia", "opencl", "device"),
+        ):
+            with podium.use(name), pytest.raises(ArrayDeviceError, match=f"expects .* on '{name}'") as caught:
+                add[1, 32](*memory[other], 1.0, 3)
+            assert caught.value.kind == kind
     assert podium.recent_launches()[-1].number == before
     with podium.use("serial"):
         add[1, 32](*memory["cpu"], 1.0, 3)  # both have the host's memory
@@ -329,10 +348,10 @@ def test_everything_goes_back_to_its_own_driver(together: Recording, level: str)
         with podium.use(name):
             simple[1, 32](*memory[name], 1.0, 3)
     simple.unload()
-    for name in ("cpu", "serial"):
+    for name in RUNNING:
         with podium.use(name):
             simple[1, 32](*memory[name], 1.0, 3)
-    assert memory["cpu"][0].tolist() == memory["serial"][0].tolist() == [12.0] * 3
+    assert all(memory[name][0].tolist() == [12.0] * 3 for name in RUNNING)
     live = together.counters()
     assert (live["libraries"], live["modules"], live["kernels"]) == (0, 0, 0) and live["allocations"] == 3
     stream = podium.Stream(driver="nvidia")
@@ -357,7 +376,7 @@ def test_the_page_about_several_backends(together: Recording, monkeypatch: pytes
     names: dict[str, Any] = {}
     monkeypatch.setenv("PODIUM_BACKEND", "cpu")
     exec("\n".join(fence.text for fence in page.fences if fence.language == "python" and not fence.mark), names)
-    assert names["active"] == ["cpu", "nvidia", "serial"]
+    assert names["active"] == sorted(NAMES)
     assert together.launch_count() == 3
     assert [each.backend for each in podium.recent_launches()].count("serial") == 3
 
@@ -399,7 +418,8 @@ def test_a_fork_after_several_were_used(together: Recording, level: str) -> None
         answer = json.loads(file.read())
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert answer["cpu"] == answer["serial"] == [13.0] * 3, answer
-    assert answer["nvidia"].startswith(f"Backend 'nvidia' was initialised in process {os.getpid()}"), answer
+    for name in {*NAMES} - {"cpu", "serial"}:
+        assert answer[name].startswith(f"Backend '{name}' was initialised in process {os.getpid()}"), answer
     assert told(together, lambda: add[1, 32](*kept, 1.0, 3)) == ["add"] and kept[0].tolist() == [10.0] * 3
 
 
@@ -409,7 +429,7 @@ def test_a_child_that_is_spawned(together: Recording) -> None:
     launch_everywhere(add, NAMES)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         answer = pool.apply(launch_everywhere, (add, NAMES))
-    assert answer == {"cpu": [13.0] * 3, "serial": [13.0] * 3, "nvidia": [10.0] * 3}
+    assert answer == {**dict.fromkeys(RUNNING, [13.0] * 3), "nvidia": [10.0] * 3}
     assert launch_everywhere(add, NAMES) == answer
 
 
