@@ -55,7 +55,7 @@ class Site:
         for path in installed.glob("podium_*"):
             ours = path.name.startswith(f"podium_{name}")
             if ours and path.is_dir():
-                shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(path, folder / path.name)
             else:
                 (folder / path.name).symlink_to(path)
         return Site(folder, name)
@@ -126,7 +126,9 @@ class Report:
 
 
 _PROGRAM = """
-import json, os, sys
+import json, os, platform, sys
+import pluggy, podium.backend
+from podium import _build, _dlpack, _extension, _generated
 from podium._cli import doctor, main, trial
 for folder in sys.argv[2:]:
     reader, writer = os.pipe()
