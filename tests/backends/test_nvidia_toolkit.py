@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from nvidia_compile import ADD
 
-from podium_nvidia import toolkit
+from podium_nvidia import toolchain, toolkit
 
 NVRTC = Path(toolkit.find_library("nvrtc") or "")
 HEADERS = [Path(each) for each in toolkit.include_folders(str(NVRTC))]
@@ -208,3 +208,19 @@ def test_a_copy_that_comes_later_does_not_get_under_the_key_of_another(packages:
     program = f"from podium_nvidia.toolchain import toolchain\ntoolchain('cuda')\nimport ctypes\nctypes.CDLL({str(other)!r})\nprint(error())"
     text = run(packages, program)
     assert f"This process has opened {other} after podium had chosen" in text and "PODIUM_NVIDIA_NVRTC=" in text
+
+
+def test_what_was_foreseen_holds_while_all_is_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CAC-14: the toolchain's name is that of before if nothing has changed; headers that came in front are in it."""
+    for known in ("_known", "_foreseen"):
+        monkeypatch.setattr(toolchain, known, {})
+    toolchain.foresee()
+    described = toolchain.toolchain("cuda")
+    assert [described] == list(toolchain._foreseen.values())
+    header = tmp_path / "nvidia" / "cu13" / "include" / "cuda_fp16.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    toolchain._known.clear()
+    assert str(header) in toolchain.toolchain("cuda")
+    assert str(header) not in described

@@ -230,10 +230,10 @@ def _prepare() -> None:
     from podium_nvidia import toolchain
     from podium_nvidia.launcher import NvidiaLauncher
 
-    toolchain.own_files()
-    foresee_launchers(NvidiaLauncher.template)
     for letters in {*_PROTOTYPES.values()}:
         _prototype(letters)
+    foresee_launchers(NvidiaLauncher.template)
+    toolchain.foresee()
 
 
 def _initialise() -> None:

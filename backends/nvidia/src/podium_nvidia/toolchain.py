@@ -14,7 +14,7 @@ from podium.errors import ToolchainError
 from podium_nvidia import toolkit
 from podium_nvidia._version import __version__
 
-__all__ = ["INCLUDE", "nvrtc_path", "own_files", "toolchain"]
+__all__ = ["INCLUDE", "foresee", "nvrtc_path", "toolchain"]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -22,6 +22,7 @@ INCLUDE = os.path.join(_FOLDER, "include", "device")
 """The folder of headers for kernels: parts of the C++ library, which NVRTC has not, and the names of HIP's headers."""
 
 _known: dict[str, str] = {}  # what was found, by language and by name of library; failures are not kept
+_foreseen: dict[tuple[str, ...], str] = {}  # by NVRTC, and by the places where headers are looked for
 
 
 def toolchain(language: str) -> str:
@@ -45,6 +46,17 @@ def _describe(language: str) -> str:
         linker = toolkit.find_library("nvJitLink")  # without it, the driver finishes the code, and is no part of it
         return f"podium-nvidia {__version__}\n{_identity(linker) if linker else 'no linker'}"
     library = nvrtc_path()
+    return _foreseen.get((library, *toolkit.places())) or _describe_nvrtc(library)
+
+
+def foresee() -> None:
+    """Find out what `toolchain` will say of CUDA C++; it looks again if the process has another NVRTC by then."""
+    library = _find_nvrtc()
+    place = library, *toolkit.places()
+    _foreseen[place] = _describe_nvrtc(library)
+
+
+def _describe_nvrtc(library: str) -> str:
     folder = os.path.dirname(library)
     try:
         builtins = sorted(each for each in os.listdir(folder) if each.startswith("libnvrtc-builtins.so"))
@@ -53,7 +65,7 @@ def _describe(language: str) -> str:
     files = [library, *(os.path.join(folder, each) for each in builtins)]
     for each in toolkit.include_folders(library):
         files += (os.path.join(each, marker) for marker in _HEADER_MARKERS)
-    lines = [f"podium-nvidia {__version__}, {own_files()}", *filter(None, map(_identity, files))]
+    lines = [f"podium-nvidia {__version__}, {_own_files()}", *filter(None, map(_identity, files))]
     return "\n".join(lines)
 
 
@@ -67,18 +79,16 @@ _HEADER_MARKERS = (
 )
 
 
-def own_files() -> str:
+def _own_files() -> str:
     """Name what this backend puts beside the user's text, and what chooses NVRTC's options, by size and date.
 
     `folder_digest` would read the cache for it, which takes longer than all the rest of the name.
     """
     folders = [INCLUDE, os.path.join(INCLUDE, "cub"), os.path.join(INCLUDE, "hip")]
-    if "own files" in _known:
-        return _known["own files"]
     found = [each.stat() for folder in folders for each in os.scandir(folder)]
     found += [os.stat(os.path.join(_FOLDER, name)) for name in ("compiler.py", "options.py", "arch.py")]
     size, newest = sum(each.st_size for each in found), max(each.st_mtime_ns for each in found)
-    return _known.setdefault("own files", f"{size} bytes of {newest}")
+    return f"{size} bytes of {newest}"
 
 
 def _identity(path: str) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "find_library",
     "include_folders",
     "library_folders",
+    "places",
     "toolkit_root",
 ]
 
@@ -79,6 +80,12 @@ def library_folders(name: str) -> Iterator[str]:
     for root in _roots():
         for folder in _TOOLKIT_FOLDERS:
             yield os.path.join(root, folder)
+
+
+def places() -> list[str]:
+    """Return what the places depend on where the toolkit's parts are looked for, beside files."""
+    variables = ("CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX", "LD_LIBRARY_PATH", "PATH")
+    return [*(str(each) for each in sys.path), *(os.environ.get(name, "") for name in variables)]
 
 
 def include_folders(library: str | None) -> list[str]:
