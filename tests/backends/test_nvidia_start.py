@@ -75,7 +75,17 @@ print(json.dumps([steps, read]))
 
 # What choosing imports beside pluggy and what that imports: the list is whole, so that nothing comes in unnoticed.
 CHOICE = {
-    *("_active", "_deferred", "_deferred_launcher", "_entry_points", "_fork", "_import_aware_lock", "_plugin_loading"),
+    *(
+        "_active",
+        "_deferred",
+        "_deferred_launcher",
+        "_entry_points",
+        "_feature_methods",
+        "_fork",
+        "_plugin_api",
+        "_import_aware_lock",
+        "_plugin_loading",
+    ),
     *("_plugins", "_record", "_selection", "_settings", "_version", "backend", "errors", "hookspecs"),
 }
 CHOICE_NVIDIA = {

@@ -10,7 +10,6 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from podium._caller import frames_of_podium
 from podium._plugin_api import farewell
 from podium._plugin_loading import PluginFailure, guarded
 from podium._plugins import Backend, Discovery, Probe, probe
@@ -213,6 +212,8 @@ def _warn_of_its_end(backend: Backend) -> None:
     """Warn if a backend that is about to be used speaks an API that podium will not speak for ever."""
     if (text := farewell(backend.api)) is not None:
         from warnings import warn
+
+        from podium._caller import frames_of_podium
 
         owner = f"{backend.distribution} {backend.version}".strip()
         warn(
