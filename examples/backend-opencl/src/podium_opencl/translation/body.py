@@ -183,6 +183,7 @@ def _kernel(body: Body, instance: Instance, listed: list[str], text: str) -> str
             continue
         # What a pointer is declared to point to, "__local float (*name)[3]" or "__local float *name".
         storage = declaration.replace(f"(*{name})", f"{name}_storage").replace(f"*{name}", f"{name}_storage")
-        opening += f"{storage}; {declaration} = &{name}_storage; "
+        # Arrays of numbers are also read as vectors.
+        opening += f"{storage} __attribute__((aligned(16))); {declaration} = &{name}_storage; "
     listed = listed + [body.implicit[name] for name in ("podium_variables", "podium_shared") if name in body.implicit]
     return f"__kernel void {instance.name}({', '.join(listed)})\n{{ {opening}{text} }}\n"

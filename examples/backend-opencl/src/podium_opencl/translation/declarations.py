@@ -87,6 +87,8 @@ class Declarations(Calls):
                 base = base.target
         else:
             base = self.resolution.specified(node, self.scope)
+        if text_of(specifier) == "dim3" and (initial is None or initial.type in ("argument_list", "initializer_list")):
+            raise self.refused(node, "podium-opencl makes no dim3, whose members would be 1: use uint3")
         kind = self.resolution.declared(base, inner, self.scope)
         if kind.kind == "array" and kind.count is None and initial is not None:
             kind = replace(kind, count=initial.named_child_count)
@@ -99,9 +101,20 @@ class Declarations(Calls):
         value = self._initial(declarator, kind, initial)
         known = value.constant if value is not None and constant and kind.kind != "array" else None
         self.scope.names[name] = Local(text, kind, constant=known, key=key)
+        aligned = self._alignment(node)
         if value is None:
-            return f"{spelled(kind, text)};"
+            return f"{spelled(kind, text)}{aligned};"
+        if aligned:
+            raise self.refused(node, "podium-opencl has no initial values of variables with an alignment")
         return self.set_variable(kind, text, value.text, initial)
+
+    def _alignment(self, node: Node) -> str:
+        """Return the attribute of variables that are declared with an alignment."""
+        for each in node.named_children:
+            inner = each.named_children[0] if each.named_child_count else None
+            if inner is not None and inner.type == "alignas_qualifier":
+                return f" __attribute__((aligned({self.resolution.count(inner.named_children[0], self.scope)})))"
+        return ""
 
     def set_variable(self, kind: Type, name: str, value: str, initial: Node | None) -> str:
         """Declare a variable with its initial value."""

@@ -70,6 +70,7 @@ _NOTHING = (
 
 HEADERS: dict[str, str] = dict.fromkeys(_NOTHING.split(), "")
 HEADERS |= dict.fromkeys(("climits", "limits.h"), _LIMITS) | dict.fromkeys(("cfloat", "float.h"), _FLOAT)
+HEADERS |= dict.fromkeys(("cassert", "assert.h"), "#ifdef NDEBUG\n#define assert(condition) ((void)0)\n#endif\n")
 HEADERS |= dict.fromkeys(("cmath", "math.h"), _MATH) | {"math_constants.h": _CONSTANTS}
 
 _REFUSED = (

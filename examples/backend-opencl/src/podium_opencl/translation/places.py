@@ -184,9 +184,11 @@ class Places(Context):
         return self._member_of(base, field)
 
     def _member_of(self, base: Value, name: str) -> Value:
-        kind = dict(base.type.members).get(name) if base.type.kind == "struct" else None
+        scope = base.type.origin
+        # A struct that points to itself is not complete in the type of that pointer.
+        whole = scope.owner if isinstance(scope, Scope) and scope.owner is not None else base.type
+        kind = dict(whole.members).get(name) if whole.kind == "struct" else None
         if kind is None:
-            scope = base.type.origin
             static = scope.own(name) if isinstance(scope, Scope) else None
             if isinstance(static, Variable):
                 return self._variable(static)

@@ -19,6 +19,7 @@ from podium_opencl.translation.tokens import Token, lines_of_tokens
 __all__ = ["Preprocessed", "preprocess"]
 
 _DEEPEST = 100  # of headers in one another
+_OWN = "#define __align__(n) alignas(n)\n"
 _CONDITIONS = ("if", "ifdef", "ifndef", "elif", "else", "endif")
 
 
@@ -55,6 +56,8 @@ def preprocess(
     for name, value in macros:
         lines = list(lines_of_tokens(value, "<defines>"))
         work.macros[name] = _Macro(tuple(lines[0]) if lines else ())
+    for line in lines_of_tokens(_OWN, "<built in>"):
+        work.define(line[2:], line[0].place)
     work.file(source, label, os.path.dirname(os.path.abspath(path)) if path else None)
     return _joined(work.output)
 
@@ -128,7 +131,7 @@ class _Preprocessor:
     def _directive(self, name: str, rest: list[Token], place: Place, folder: str | None) -> None:
         words = " ".join(token.text for token in rest)
         if name == "define":
-            self._define(rest, place)
+            self.define(rest, place)
         elif name == "undef" and rest:
             self.macros.pop(rest[0].text, None)
         elif name == "include":
@@ -143,7 +146,8 @@ class _Preprocessor:
         elif name not in ("warning", "line", "ident"):
             raise Refusal(f"invalid preprocessing directive #{name}", place)
 
-    def _define(self, rest: list[Token], place: Place) -> None:
+    def define(self, rest: list[Token], place: Place) -> None:
+        """Define a macro, by the tokens behind the word define."""
         if not rest or rest[0].kind != "word":
             raise Refusal("#define without a name", place)
         name, body = rest[0].text, rest[1:]

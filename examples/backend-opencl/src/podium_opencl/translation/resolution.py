@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from podium_opencl.translation.refusal import Refusal
+from podium_opencl.translation.refusal import Place, Refusal
 from podium_opencl.translation.structs import Structs
 from podium_opencl.translation.symbols import Alias, Scope, Struct, Symbol, text_of
 from podium_opencl.translation.templates import Argument, Arguments, Evaluator, Templated, items_of
@@ -33,8 +34,8 @@ _PARTS |= {"longlong": "long", "ulonglong": "unsigned long"}
 class Resolution(Structs):
     """Types of one source. `definitions` has the text of the structs that were needed, in an order that compiles."""
 
-    def __init__(self, evaluate: Evaluator, has_double: bool) -> None:
-        super().__init__()
+    def __init__(self, evaluate: Evaluator, place: Callable[[Node], Place], has_double: bool) -> None:
+        super().__init__(place)
         self.evaluate, self.has_double = evaluate, has_double
 
     # ---- names ----
@@ -131,6 +132,8 @@ class Resolution(Structs):
             return self._aliased(found, found.scope)
         if isinstance(found, list) and found[0].name == found[0].scope.name:
             return found[0].scope.owner  # constructors have the name of their struct
+        if isinstance(found, Scope) and found.kind == "enum":
+            return SCALARS["int"] if found.base is None else self.type_of(found.base, scope)
         return found if isinstance(found, Type) else None
 
     def _aliased(self, alias: Alias, scope: Scope) -> Type:
@@ -141,12 +144,12 @@ class Resolution(Structs):
         name = _ALIASES.get(name, name)
         if name in SCALARS:
             return SCALARS[name]
-        match = _VECTOR.fullmatch(name)
-        if not match and name != "dim3":
+        match = _VECTOR.fullmatch("uint3" if name == "dim3" else name)
+        if not match:
             return None
+        name = match[0]
         if name not in self.structs:
-            part = SCALARS[_PARTS.get(match[1], match[1])] if match else SCALARS["unsigned int"]
-            count = int(match[2]) if match else 3
+            part, count = SCALARS[_PARTS.get(match[1], match[1])], int(match[2])
             members = tuple((each, part) for each in "xyzw"[:count])
             alignment = min(16, part.size * count) if count in (2, 4) else part.size
             kind = Type("struct", f"podium_{name}", members=members, alignment=alignment)

@@ -232,6 +232,8 @@ class Statements(Declarations):
         if self.result.kind == "auto":
             self.result = loaded(self.value(values[0])).type
         if self.result.kind == "pointer":
+            if text_of(values[0]) in ("nullptr", "NULL", "0"):
+                return convert(self.rvalue(values[0]), replace(self.result, space=self.learned.get(0))).text
             value = convert(self.rvalue(values[0]), replace(self.result, space=None))
             self.learn(0, value.type.space)
             return value.text

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from podium_opencl.translation.refusal import Refusal
+from podium_opencl.translation.refusal import Place, Refusal
 from podium_opencl.translation.symbols import (
     Scope,
     Struct,
@@ -27,7 +28,8 @@ __all__ = ["Structs"]
 class Structs(Templates):
     """The structs of one source. `definitions` has the text of those that were needed, in an order that compiles."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Callable[[Node], Place]) -> None:
+        self.place = place
         self.definitions: list[str] = []
         self.structs: dict[str, Type] = {}
 
@@ -62,7 +64,9 @@ class Structs(Templates):
         if node is None:
             raise Refusal(f"{struct.name} is declared, but not defined")
         if any(each.type == "base_class_clause" for each in node.children):
-            raise Refusal(f"podium-opencl has no inheritance, which {struct.name} uses: make the base a member")
+            raise Refusal(
+                f"podium-opencl has no inheritance, which {struct.name} uses: make the base a member", self.place(node)
+            )
         inside = Scope(bound.scope, struct.name, "struct")
         body = node.child_by_field_name("body")
         kind = Type(
@@ -95,23 +99,32 @@ class Structs(Templates):
     def _members(self, body: Node, scope: Scope) -> list[tuple[str, Type]]:
         found: list[tuple[str, Type]] = []
         for node in body.named_children:
-            words = {text_of(each) for each in node.children}
-            if "virtual" in words:
-                raise Refusal("podium-opencl has no virtual functions")
-            if node.type != "field_declaration" or "static" in words:
-                continue
-            if any(each.type == "bitfield_clause" for each in node.children):
-                raise Refusal("OpenCL C has no bit-fields: shift and mask")
-            if node.child_by_field_name("default_value") is not None:
-                raise Refusal("podium-opencl has no initial values of members: give them where the struct is made")
-            declarators = [each for each in variable_declarators(node) if not function_declarator_below(each)]
-            if not declarators and not list(variable_declarators(node)):
-                raise Refusal("podium-opencl has no members without a name")
-            for declarator in declarators:
-                kind = self.declared(self.specified(node, scope), declarator, scope)
-                if kind.kind == "reference":
-                    raise Refusal("podium-opencl has no members that are references")
-                found.append((text_of(name_node(declarator)), kind))
+            try:
+                found += self._member(node, scope)
+            except Refusal as refusal:
+                refusal.place = refusal.place or self.place(node)
+                raise
+        return found
+
+    def _member(self, node: Node, scope: Scope) -> list[tuple[str, Type]]:
+        words = {text_of(each) for each in node.children}
+        if "virtual" in words:
+            raise Refusal("podium-opencl has no virtual functions")
+        if node.type != "field_declaration" or "static" in words:
+            return []
+        if any(each.type == "bitfield_clause" for each in node.children):
+            raise Refusal("OpenCL C has no bit-fields: shift and mask")
+        if node.child_by_field_name("default_value") is not None:
+            raise Refusal("podium-opencl has no initial values of members: give them where the struct is made")
+        declarators = [each for each in variable_declarators(node) if not function_declarator_below(each)]
+        if not declarators and not list(variable_declarators(node)):
+            raise Refusal("podium-opencl has no members without a name")
+        found = []
+        for declarator in declarators:
+            kind = self.declared(self.specified(node, scope), declarator, scope)
+            if kind.kind == "reference":
+                raise Refusal("podium-opencl has no members that are references")
+            found.append((text_of(name_node(declarator)), kind))
         return found
 
     def define(self, kind: Type) -> None:

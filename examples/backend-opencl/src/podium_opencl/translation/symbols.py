@@ -111,6 +111,7 @@ class Scope:
         self.names: dict[str, Symbol] = {}
         self.opened: list[Scope] = []  # by "using namespace"
         self.owner: Type | None = None  # of a struct's scope
+        self.base: Node | None = None  # the type of an enumeration
 
     def find(self, name: str) -> Symbol | None:
         """Look a name up here and in the scopes around."""
@@ -300,6 +301,7 @@ def _enter_enumeration(node: Node, scope: Scope) -> None:
     inner = scope
     if any(text_of(each) in ("class", "struct") for each in node.children):
         inner = Scope(scope, name, "enum")
+        inner.base = node.child_by_field_name("base")
         scope.names[name] = inner
     elif name:
         base = node.child_by_field_name("base")

@@ -40,6 +40,8 @@ def named(kind: Type) -> str:
         return f"{named(kind.target)}*"
     if kind.kind == "array":
         return f"{named(kind.target)}[]"
+    if kind.kind == "struct" and kind.name.startswith("podium_"):
+        return kind.name.removeprefix("podium_")
     names = {"uchar": "unsigned char", "ushort": "unsigned short", "uint": "unsigned int", "ulong": "unsigned long"}
     names |= {"podium_half": "__half", "podium_bfloat": "__nv_bfloat16"}
     return names.get(kind.name, kind.name.partition("_")[0] if kind.kind == "struct" else kind.name)
@@ -109,7 +111,7 @@ def convert(value: Value, kind: Type, explicit: bool = False) -> Value:
         return Value(f"(({kind.name})(ulong)({value.text}))", kind)
     if kind.kind == "struct" and identity(kind) == identity(source):
         return value
-    raise Refusal(f"a {named(source)} cannot become a {named(kind)}")
+    raise Refusal(f"no conversion from {named(source)} to {named(kind)}")
 
 
 def _number(value: Value, kind: Type) -> Value:
@@ -134,7 +136,7 @@ def _address(value: Value, kind: Type, explicit: bool) -> Value:
         text = "0" if value.constant == 0 or source.kind == "null" else f"(ulong)({value.text})"
         return Value(f"(({spelled(result)})({text}))", result)
     if source.kind != "pointer":
-        raise Refusal(f"a {named(source)} cannot become a {named(kind)}")
+        raise Refusal(f"no conversion from {named(source)} to {named(kind)}")
     if kind.space not in (None, "?") and source.space not in (None, "?", kind.space):
         raise Refusal(
             f"a pointer to {_MEMORY[source.space or '?']} cannot become one to {_MEMORY[kind.space or '?']}: "
@@ -144,7 +146,7 @@ def _address(value: Value, kind: Type, explicit: bool) -> Value:
     if identity(kind) == identity(source) and kind.target.volatile == source.target.volatile:
         return Value(value.text, result)
     if not (explicit or kind.target.kind == "void" or identity(kind) == identity(source)):
-        raise Refusal(f"a {named(source)} cannot become a {named(kind)} without a cast")
+        raise Refusal(f"no conversion from {named(source)} to {named(kind)} without a cast")
     return Value(f"(({spelled(result)})({value.text}))", result)
 
 

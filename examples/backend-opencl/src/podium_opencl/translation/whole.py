@@ -39,7 +39,7 @@ class TranslationUnit:
     def __init__(self, text: Preprocessed, root: Node, extensions: frozenset[str], warp_size: int) -> None:
         self.text, self.root = text, root
         self.extensions, self.warp_size = extensions, warp_size
-        self.resolution = Resolution(self.evaluate, "cl_khr_fp64" in extensions)
+        self.resolution = Resolution(self.evaluate, self.place, "cl_khr_fp64" in extensions)
         self.collective = collective_names(root)
         self.scope = Scope()
         self._refuse_unread(root)
