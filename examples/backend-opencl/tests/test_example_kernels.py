@@ -30,9 +30,9 @@ catalogue = load("catalogue")
 
 @pytest.mark.parametrize("name", catalogue.EXAMPLES)
 def test_a_kernel_computes_what_numpy_does(name: str, opencl: Driver, level: str) -> None:
-    """With no element, with one, and with a number that is no multiple of the block."""
+    """With no element, with one, and with a number that is no multiple of the block, again and again: no race is lost."""
     example = catalogue.EXAMPLES[name]
-    for size in (0, 1, example.sizes["small"]):
+    for size in (0, 1, *[example.sizes["small"]] * 3):
         work = example.prepare(size)
         work.run()
         error = example.check(work)

@@ -130,9 +130,8 @@ class Loaded:
 _numbers = itertools.count(1)
 _modules: dict[int, _Module] = {}
 _loaded: dict[int, Loaded] = {}
-_retired: deque[Any] = deque(
-    maxlen=4096
-)  # records of code that is gone: a launch by an old handle still finds no kernel
+# Records of code that is gone, for as long as a launch by an old handle may look there.
+_retired: deque[Any] = deque(maxlen=1024)
 
 
 def find(handle: int) -> Loaded | None:
