@@ -30,7 +30,7 @@ catalogue = load("catalogue")
 
 @pytest.mark.parametrize("name", catalogue.EXAMPLES)
 def test_a_kernel_computes_what_numpy_does(name: str, opencl: Driver, level: str) -> None:
-    """With no element, with one, and with a number that is no multiple of the block, again and again: no race is lost."""
+    """With no element, with one, and thrice with a number that is no multiple of the block, since threads may race."""
     example = catalogue.EXAMPLES[name]
     for size in (0, 1, *[example.sizes["small"]] * 3):
         work = example.prepare(size)
