@@ -125,14 +125,14 @@ struct podium_call {
  *   podium_driver_launch(...)       the driver call, made without the interpreter lock (podium_lock.h); returns its
  *                                   status, 0 for success; it may be below 0
  *
- * PODIUM_PARAMETERS is the number of the parameters of the kernels that the launcher serves.
- *
  * and may define PODIUM_DRIVER_POINTER to 1 before it includes this header, and then
  *
  *   podium_driver_pointer(...)      what memory is at an address, by DLPack's type of device and its index; returns 0, or
  *                                   -1 if Driver.pointer_device is to be asked
  *
  * and PODIUM_GRAPHS to 1, for replays of its graphs in C: podium_replay.h.
+ *
+ * It can use PODIUM_PARAMETERS, the number of parameters of the kernels that the launcher serves.
  */
 static int podium_driver_reaches(int32_t device_type);
 static const char *podium_driver_open(void);
