@@ -63,6 +63,7 @@ def test_what_triton_did_not_make_for_the_device_is_refused() -> None:
         read(3)
 
 
+@pytest.mark.newest
 def test_launches_are_tritons(fake: FakeDriver, level: str) -> None:
     """A grid is in programs of several blocks; the hidden parameters are scratch; `describe` makes descriptors."""
     types = {"pair": ("*fp32", "i32"), "d": "tensordesc<fp16[8]>", "n": "i64"}
