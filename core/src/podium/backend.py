@@ -148,7 +148,7 @@ class Driver(FeatureMethods, ABC):
 
     Their names begin with PODIUM_, the backend's name in capitals and an underscore: PODIUM_CPU_THREADS. Where any are
     given, the doctor tells other names of that form as errors. `environment_flag` reads one that is on or off. A value
-    that means nothing is a `SettingError`; one from ``__init__`` reaches the user as it is."""
+    that means nothing is a `SettingError`; one from ``__init__`` reaches the user as it is, and the doctor."""
 
     dlpack_devices: ClassVar[frozenset[int]]
     """The DLPack device types whose memory kernels can reach, such as 2 for CUDA.
