@@ -23,6 +23,9 @@ from podium.testing import FakeDriver
 if TYPE_CHECKING:
     from podium_nvidia.driver import NvidiaDriver
 
+# JAX would take three quarters of a GPU for itself, and keep them for as long as the process that ran its test lives.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 # Files of tests in which the Python has no part: most compile kernels and look at what comes out. One has them.
 _NEWEST = {
     "test_amd_compile",
