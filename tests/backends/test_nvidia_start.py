@@ -78,7 +78,6 @@ CHOICE = {
     *(
         "_active",
         "_deferred",
-        "_deferred_launcher",
         "_entry_points",
         "_feature_methods",
         "_fork",
@@ -89,8 +88,7 @@ CHOICE = {
     *("_plugins", "_record", "_selection", "_settings", "_version", "backend", "errors", "hookspecs"),
 }
 CHOICE_NVIDIA = {
-    *("_version", "attribute_keys", "default_stream", "detection", "driver", "libcuda", "plugin", "system"),
-    "visible_devices",
+    *("_version", "attribute_keys", "default_stream", "detection", "driver", "libcuda", "plugin", "system")
 }
 CHOICE_PYTHON = {
     "weakref",
@@ -179,7 +177,8 @@ def first_steps(runs: dict[str, Seen], tmp_path_factory: pytest.TempPathFactory)
     """What the steps of a process with a full cache import, and what its first launch reads."""
     folder = tmp_path_factory.mktemp("first")
     variables = environment(PODIUM_CACHE_DIR=str(folder), PODIUM_BACKEND="nvidia")
-    variables.pop("PODIUM_LAUNCHER", None)
+    for name in ("PODIUM_LAUNCHER", "CUDA_VISIBLE_DEVICES"):
+        variables.pop(name, None)
     for _ in range(2):
         fill = FIRST_STEPS + "kernel.warm_up()"
         done = subprocess.run([sys.executable, "-c", fill], env=variables, capture_output=True, text=True)

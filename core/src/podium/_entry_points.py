@@ -13,13 +13,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.machinery import PathFinder
-from io import FileIO
 
 from podium._record import record
 
 __all__ = ["EntryPoint", "installed_entry_points"]
 
 FILE = "entry_points.txt"
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_PIECE = 1 << 14
 
 
 @record(frozen=True)
@@ -48,22 +50,31 @@ def installed_entry_points(group: str) -> list[EntryPoint]:
         if distribution and distribution in seen:
             continue
         seen.add(distribution)
-        text = read()
-        if group in text:
-            owner = distribution or "(a distribution without a name)"
+        data = read()
+        if group.encode() in data:
+            owner, text = distribution or "(a distribution without a name)", data.decode("utf-8", "replace")
             found += [EntryPoint(name, value, owner, version) for name, value in _parse(text, group)]
     return found
 
 
-def _read(folder: str) -> str:
+# As `open` does it, but for half of what it asks the system: there are hundreds of these files, and few of interest.
+def _read(folder: str) -> bytes:
     try:
-        with FileIO(f"{folder}{os.sep}{FILE}") as file:
-            return file.readall().decode("utf-8", "replace")
+        descriptor = os.open(f"{folder}{os.sep}{FILE}", _FLAGS)
     except OSError:
-        return ""
+        return b""
+    data = b""
+    try:
+        while len(piece := os.read(descriptor, _PIECE)) == _PIECE:
+            data += piece
+        return data + piece
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
 
 
-def _distributions() -> Iterator[tuple[str, str, Callable[[], str]]]:
+def _distributions() -> Iterator[tuple[str, str, Callable[[], bytes]]]:
     unusual = []
     for item in sys.path:
         if not isinstance(item, str):
@@ -87,7 +98,7 @@ def _distributions() -> Iterator[tuple[str, str, Callable[[], str]]]:
         yield from _foreign(unusual, finders)
 
 
-def _foreign(paths: list[str], finders: Iterable[object]) -> Iterator[tuple[str, str, Callable[[], str]]]:
+def _foreign(paths: list[str], finders: Iterable[object]) -> Iterator[tuple[str, str, Callable[[], bytes]]]:
     from importlib.metadata import DistributionFinder
 
     for finder, context in [
@@ -97,7 +108,7 @@ def _foreign(paths: list[str], finders: Iterable[object]) -> Iterator[tuple[str,
         try:
             for distribution in finder.find_distributions(context):  # type: ignore[attr-defined]
                 name, version = distribution.metadata["Name"], distribution.version
-                yield _normalised(name or ""), version or "", partial(str, distribution.read_text(FILE) or "")
+                yield _normalised(name or ""), version or "", (distribution.read_text(FILE) or "").encode
         except Exception:  # a finder that is not podium's must not hide the backends of the others
             continue
 

@@ -301,7 +301,7 @@ def _attribute(driver_class: type[Driver], key: str) -> object:
 
 
 def _is_launcher(stated: object) -> bool:
-    from podium._deferred_launcher import DeferredLauncher
+    from podium._deferred import DeferredLauncher
 
     if isinstance(stated, DeferredLauncher):
         return True

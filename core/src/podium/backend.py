@@ -31,8 +31,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, final
 
-from podium._deferred import deferred
-from podium._deferred_launcher import deferred_launcher
+from podium._deferred import deferred, deferred_launcher
 from podium._feature_methods import FeatureMethods
 from podium._fork import ForkSafeLock
 from podium._plugin_api import API_VERSION

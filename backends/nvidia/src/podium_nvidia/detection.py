@@ -15,7 +15,6 @@ import sys
 
 from podium.errors import BackendError
 
-from podium_nvidia import visible_devices
 from podium_nvidia.system import System, is_version
 
 __all__ = ["OLDEST_DRIVER", "inactive_reason"]
@@ -41,8 +40,11 @@ def inactive_reason(root: str = "/") -> str | None:
     if not named and os.name != "nt" and (reason := _device_reason(system)) is not None:
         return reason
     count = None if named or system.is_wsl else len(system.gpus)
-    if (reason := visible_devices.hiding_reason(count)) is not None:
-        return reason
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        from podium_nvidia.visible_devices import hiding_reason
+
+        if (reason := hiding_reason(count)) is not None:
+            return reason
     from podium_nvidia import libcuda  # which needs ctypes, and a machine without a GPU does not
 
     try:
