@@ -186,7 +186,7 @@ def test_the_report_has_each_class(tmp_path: Path) -> None:
     }
     assert _rows(second)["in all"] == [1, 2, 4, 1]
     assert "not claimed: compiles (4 tests)" in first
-    assert "skipped: no distribution provides the backend: it was registered by hand (1 test)" in first
+    assert "skipped: no distribution provides the backend: install it, such as by pip install -e . (1 test)" in first
     broken = re.findall(r"^does not hold: (.*)\n    (.*); (.*)$", second, re.MULTILINE)
     assert broken == [
         ("Detection: test_the_reason_is_a_text_or_none", "docs/contracts.md#detection", "test_suite.py::TestSecond::test_the_reason_is_a_text_or_none"),

@@ -198,8 +198,9 @@ class Driver(FeatureMethods, ABC):
     def compile(self, program: Program, target: Target) -> ObjectCode:
         """Compile; called on a cache miss only, without the interpreter lock where that is possible.
 
-        Works without a device. The result's entries and variables are those of the program. Raises `CompileError`
-        with the log and the places in the user's source, `ToolchainError` if there is no compiler.
+        Works without a device, and in a forked child of a process that uses one. The result's entries and variables
+        are those of the program. Raises `CompileError` with the log and the places in the user's source,
+        `ToolchainError` if there is no compiler.
         """
 
     @abstractmethod

@@ -29,7 +29,7 @@ class Discovery(Subject):
         """What podium knows of the installed backend."""
         plugin = next(each for each in podium.driver.backends() if each.name == self.driver_class.name)
         if plugin.distribution == BY_HAND:
-            pytest.skip("no distribution provides the backend: it was registered by hand")
+            pytest.skip("no distribution provides the backend: install it, such as by pip install -e .")
         return plugin
 
     def test_the_plugin_states_its_distribution_and_the_api_it_speaks(self, plugin: Any) -> None:

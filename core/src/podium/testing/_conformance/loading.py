@@ -59,27 +59,26 @@ class Loading(Subject):
         launch_add(self.capabilities.executes)
 
     @pytest.mark.needs("compiles", "executes")
-    @pytest.mark.parametrize("damage", ["b''", "data[: len(data) // 2]", "bytes(len(data))"])
-    def test_damaged_code_is_refused(self, driver: Driver, damage: str) -> None:
+    def test_damaged_code_is_refused(self, driver: Driver) -> None:
         """Code that is empty, cut in half or overwritten is a LoadError, never a crash.
 
         Rows LIF-05.
         """
         process = self.python(
-            f"""
+            """
             from dataclasses import replace
             driver = podium.driver.resolve()
             code = child.add_kernel().compile(driver.default_target())
-            data = code.code
-            try:
-                driver.load(replace(code, code={damage}), "add", driver.current_device())
-            except podium.errors.LoadError:
-                print("refused")
+            for damaged in (b"", code.code[: len(code.code) // 2], bytes(len(code.code))):
+                try:
+                    driver.load(replace(code, code=damaged), "add", driver.current_device())
+                except podium.errors.LoadError:
+                    print("refused", flush=True)
             child.launch_add(executes)
             """
         )
         assert process.returncode == 0, bad(process)
-        assert process.stdout.strip() == "refused", bad(process)
+        assert process.stdout.split() == ["refused"] * 3, bad(process)
 
     def test_a_name_that_the_code_does_not_have_is_refused(self, driver: Driver, code: ObjectCode) -> None:
         """Loading a kernel that is not in the code is a LoadError that says which names there are."""
