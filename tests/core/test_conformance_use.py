@@ -283,7 +283,7 @@ def test_a_device_with_next_to_nothing_conforms(tmp_path: Path) -> None:
     """With its claims removed, a backend passes that has small blocks, one axis, no addresses, and no launcher in C."""
     chosen = (
         "interpreted-cold and (every_thread or largest_block or it_launches or metadata_may or allocates or profile or "
-        "saxpy-float or contiguous or drivers_stream or sixty_four) or generated-cold and levels_have"
+        "saxpy-float or contiguous or drivers_stream or sixty_four) or generated-cold and level_that_was"
     )
     root = Path(__file__).parent.parent.parent
     roots = [Path(__file__).parent, root / "tests", root / "examples" / "podium-serial" / "src"]
