@@ -82,6 +82,20 @@ __device__ int picked(const int* in)
     int own[2] = {5, 6};
     return pick(sh, 1) * 100 + pick(own, 1) * 10 + pick(in, 3);
 }
+__shared__ int outside[2];
+__device__ int shared_by_name()
+{
+    int a, b;
+    { __shared__ int s[2]; s[0] = 1; a = s[0]; }
+    { __shared__ float s[4]; s[3] = 2.5f; b = s[3] * 10; }
+    outside[1] = 4;
+    return a + b + outside[1];
+}
+__device__ const int* cursor;  // what it points to is const
+__device__ int through(const int* in) { cursor = in; return cursor[2]; }
+__device__ int chosen(Color c) { switch (c) { case Color::Red: return 1; case Color::Green: return 2; } return 0; }
+struct Chain { int value; Chain* next; };
+__device__ int chained() { Chain last = {5, nullptr}, first = {3, last.next}; return first.next ? 0 : first.value; }
 __device__ int linked(const int* in)
 {
     Node n = {1, in, {4, 5}};
@@ -143,7 +157,8 @@ _INTEGERS: tuple[tuple[str, int], ...] = (
     ("summed()", 14), ("table[in[0] & 3] + table[3]", 80), ("known[2] + counter", 14),
     ("(int)(weights[1][0] * 2 + weights[in[0] & 1][1])", 8), ("deep::er::f() + deep::K + alias::K", 89),
     ("*advance(in, 2)", 11), ("picked(in)", 464), ("linked(in)", -6), ("looped(3)", 1114), ("looped(5)", 1618),
-    ("words()", 127), ("three()", 13), ("fold<int, Sum>(in, 4)", 11), ("fold<int, Most>(in, 4)", 11),
+    ("words()", 127),
+    ("shared_by_name()", 30), ("through(in)", 11), ("chosen(Color::Green)", 2), ("chained()", 3), ("three()", 13), ("fold<int, Sum>(in, 4)", 11), ("fold<int, Most>(in, 4)", 11),
     ("Pair<int>{3, 4}.first + Pair<int>::N + Pair<int>{5, 6}.sum()", 16), ("__popc(255) + __clz(1) + __ffs(8)", 43),
     ("__popcll(~0ull)", 64), ("__brev(1) == 0x80000000u", 1), ("__float_as_int(1.0f)", 0x3F800000),
     ("__float2int_rn(2.5f) + 10 * __float2int_rz(-2.7f)", -18), ("(int)3.99f + int(-3.99f)", 0),

@@ -46,6 +46,8 @@ def call_atomic(body: Context, node: Node, name: str, values: Sequence[Value]) -
             node, f"{name} takes a pointer to a number in global or shared memory, not a {named(target)}{where}"
         )
     kind = target.target.plain()
+    if kind.kind != "integer" and match[1] not in ("Add", "Exch"):
+        raise body.refused(node, f"{name} is for integers, not for a {named(kind)}")
     if kind.size not in (4, 8):
         raise body.refused(node, f"OpenCL has no atomics on a {named(kind)}: use one of 32 bits")
     if kind.size == 8:

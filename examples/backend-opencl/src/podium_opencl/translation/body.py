@@ -73,7 +73,7 @@ def _pass(
     node = function.node
     code = node.child_by_field_name("body")
     assert code is not None
-    body.function_name, body.this = instance.name, this
+    body.home, body.this = instance.home, this
     if this is not None and this.type.kind != "pointer":
         body.this = Parameter("podium_this", Type("pointer", to=this.type, space="private", size=8))
     if instance.masked:

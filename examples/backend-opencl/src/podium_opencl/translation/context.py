@@ -32,11 +32,13 @@ class Parameter:
 class Instance:
     """A function of the output: made of a function of the source, for given types and address spaces.
 
+    `home` is the function of the source, for its template arguments, which the shared variables belong to.
     `implicit` are the parameters that the source does not have: shared memory, variables, and so on.
     `is_collective` tells that all threads of the block must call it, and `masked` that it is told who takes part.
     """
 
     name: str
+    home: str
     result: Type = VOID
     parameters: list[Parameter] = field(default_factory=list)
     implicit: dict[str, str] = field(default_factory=dict)
@@ -77,9 +79,6 @@ class Whole(Protocol):
     def offset(self, variable: Variable, kind: Type) -> int:
         """Return the place of a variable in the block that has them."""
 
-    def shared(self, function: str, name: str, kind: Type) -> str:
-        """Return the name, in the output, of a shared variable of a function."""
-
 
 class Context:
     """The state of translating one body."""
@@ -95,7 +94,7 @@ class Context:
         self.mask: list[str] = []
         self.counter = 0
         self.this: Parameter | None = None
-        self.function_name = ""
+        self.home = ""  # the function as far as shared variables are concerned
         self.varying: frozenset[str] = frozenset()  # the variables that threads may have different values of
         self.live: str | None = None  # whether the thread has not returned yet, once some may have
 

@@ -15,7 +15,7 @@ from podium_opencl.translation.symbols import (
     text_of,
     variable_declarators,
 )
-from podium_opencl.translation.types import Type, spelled, stored
+from podium_opencl.translation.types import Type, spelled
 from podium_opencl.translation.values import Value, convert, identity, loaded, named
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Declarations(Calls):
             enter(inner, self.scope, None)
         words = {text_of(each) for each in node.children} | {text_of(each) for each in node.named_children}
         if "__shared__" in words:
-            self._shared(node, "extern" in words)
+            self._shared(node)
             return []
         if "static" in words and "constexpr" not in words and "const" not in words:
             raise self.refused(node, "podium-opencl has no static variables in functions: declare it outside")
@@ -51,27 +51,11 @@ class Declarations(Calls):
                 texts.append(self.taken() + text)
         return texts
 
-    def _shared(self, node: Node, dynamic: bool) -> None:
+    def _shared(self, node: Node) -> None:
         for declarator in variable_declarators(node):
-            if declarator.type == "init_declarator":
-                raise self.refused(declarator, "a shared variable has no initial value")
-            name = text_of(name_node(declarator))
-            kind = self.resolution.declared(self.resolution.specified(node, self.scope), declarator, self.scope)
-            if dynamic:
-                if kind.kind != "array":
-                    raise self.refused(declarator, f"dynamic shared memory is an array: extern __shared__ ... {name}[]")
-                text = self.need("podium_shared", "__local uchar *podium_shared")
-                kind = Type("pointer", to=kind.target, space="local", size=8)
-                self.scope.names[name] = Local(f"(({spelled(kind)}){text})", kind, key=node.start_byte)
-                self.learned.setdefault(node.start_byte, "local")
-                continue
-            word = self.whole.shared(self.function_name, name, kind)
-            if kind.kind == "pointer":
-                raise self.refused(declarator, "podium-opencl has no shared pointers: share the index")
-            target = stored(kind)
-            form = f"(*{word})" if target.kind == "array" else f"*{word}"
-            self.need(word, "__local " + spelled(target, form))
-            self.scope.names[name] = Local(f"(*{word})", kind, "local")
+            with self.at(declarator):
+                name = text_of(name_node(declarator))
+                self.scope.names[name] = self.shared(node, declarator, self.scope, self.home)
 
     def _variable_declared(self, node: Node, declarator: Node, constant: bool) -> str:
         initial = declarator.child_by_field_name("value")

@@ -27,6 +27,8 @@ class Expressions(Places, Literals):
     def value(self, node: Node) -> Value:
         """Translate an expression; the result may be an lvalue. Raises `Refusal` with its place."""
         method = getattr(self, f"_{node.type}", None)
+        if node.type in ("primitive_type", "sized_type_specifier"):
+            raise self.refused(node, f"{text_of(node)} is a type and no value")
         if method is None:
             raise self.refused(node, _refusal(node))
         with self.at(node):

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from podium_opencl.translation.context import Context
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.resolution import Templated
-from podium_opencl.translation.symbols import Alias, Enumerator, Local, Scope, Struct, Symbol, Variable, text_of
+from podium_opencl.translation.symbols import (
+    Alias,
+    Enumerator,
+    Local,
+    Scope,
+    Struct,
+    Symbol,
+    Variable,
+    name_node,
+    text_of,
+)
 from podium_opencl.translation.types import INT, UINT, ULONG, Type, pointer, size_of, spelled, stored
 from podium_opencl.translation.values import Value, convert, identity, literal, loaded, named
 
@@ -92,6 +102,8 @@ class Places(Context):
         return Value(found.text, kind, found.constant, True, found.space, key=found.key)
 
     def _variable(self, found: Variable) -> Value:
+        if found.is_shared:
+            return self._local(self.shared(found.node, found.declarator, found.scope, ""))
         kind = self.variable_type(found)
         initial = found.initial
         if found.is_constant and kind.is_number:
@@ -105,6 +117,25 @@ class Places(Context):
         self.need("podium_variables", "__global uchar *podium_variables")
         address = pointer(stored(kind), "global")
         return Value(f"(*({spelled(address)})({place}))", kind, None, True, "global", in_memory=kind.kind == "pointer")
+
+    def shared(self, node: Node, declarator: Node, scope: Scope, home: str) -> Local:
+        """Say where a shared variable lies; `home` is the function that it belongs to, nothing for none."""
+        if declarator.type == "init_declarator":
+            raise Refusal("a shared variable has no initial value")
+        name = text_of(name_node(declarator))
+        kind = self.resolution.declared(self.resolution.specified(node, scope), declarator, scope)
+        if any(text_of(each) == "extern" for each in node.children):
+            if kind.kind != "array":
+                raise Refusal(f"dynamic shared memory is an array: extern __shared__ ... {name}[]")
+            text = self.need("podium_shared", "__local uchar *podium_shared")
+            kind = pointer(kind.target, "local")
+            return Local(f"(({spelled(kind)}){text})", kind)
+        if kind.kind == "pointer":
+            raise Refusal("podium-opencl has no shared pointers: share the index")
+        word = f"podium_shared{node.start_byte}_{home}_{name}"
+        target = stored(kind)
+        self.need(word, "__local " + spelled(target, f"(*{word})" if target.kind == "array" else f"*{word}"))
+        return Local(f"(*{word})", kind, "local")
 
     def variable_type(self, found: Variable) -> Type:
         """Return the type of a variable outside of functions; an array without a size has that of its values."""

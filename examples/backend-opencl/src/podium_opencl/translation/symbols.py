@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Union
 
-from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.types import Type
 
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ class Variable:
     declarator: Node
     scope: Scope
     is_constant: bool
+    is_shared: bool = False
 
     @property
     def initial(self) -> Node | None:
@@ -326,13 +326,14 @@ def _enter_variables(node: Node, scope: Scope) -> None:
             continue
         name = text_of(name_node(inner))
         is_memory = bool(words & {"__device__", "__constant__", "__managed__", "__shared__"})
-        is_constant = bool(words & {"constexpr", "const"}) and not ("__constant__" in words or "__managed__" in words)
+        # What a pointer points to may be const while the pointer is not.
+        own = {text_of(each) for each in inner.named_children} if inner.type == "pointer_declarator" else words
+        is_constant = bool({"constexpr"} & words or {"const"} & own) and not words & {"__constant__", "__managed__"}
         if scope.kind == "struct" and "static" not in words:
             continue  # a member
-        if "__shared__" in words:
-            raise Refusal(f"the shared variable {name} stands outside of a function")
         if is_memory or is_constant:
-            scope.names[name] = Variable(name, node, declarator, scope, is_constant)
+            is_shared = "__shared__" in words
+            scope.names[name] = Variable(name, node, declarator, scope, is_constant and not is_shared, is_shared)
 
 
 def variable_declarators(node: Node) -> Iterator[Node]:

@@ -111,7 +111,7 @@ def stored(kind: Type) -> Type:
 
 def spelled(kind: Type, name: str = "") -> str:
     """Write a declaration of a name in OpenCL C, or the type alone. Raises `Refusal` for an unknown space."""
-    if kind.kind == "pointer":
+    if kind.kind in ("pointer", "reference"):
         if kind.space is None:
             raise Refusal(f"it is not clear which memory {name.rstrip('_') or 'a pointer'} points to")
         target = stored(kind.target)

@@ -48,7 +48,7 @@ class TranslationUnit:
         self.functions: list[str] = []
         self.constants: list[str] = []
         self.instances: dict[str, Instance | None] = {}
-        self.shared_names: dict[tuple[str, str], str] = {}
+        self.homes: dict[str, str] = {}
         self.constant_arrays: dict[int, Value] = {}
         self.offsets: dict[int, int] = {}
         self.variables: dict[str, tuple[Variable, Type, int]] = {}
@@ -98,7 +98,9 @@ class TranslationUnit:
             return found
         self.instances[key] = None
         word = re.sub(r"\W+", "_", function.name).strip("_")
-        made = Instance(f"podium_call{len(self.instances)}_{word}", is_collective=collective, masked=masked)
+        # All the forms of a function have the same shared variables.
+        home = self.homes.setdefault(f"{id(function)}<{bound.key}>", f"{word}{len(self.homes)}")
+        made = Instance(f"podium_call{len(self.instances)}_{word}", home, is_collective=collective, masked=masked)
         text = translate_function(self, function, bound.scope, parameters, this, made, False)
         self.functions.append(text)
         self.instances[key] = made
@@ -108,7 +110,7 @@ class TranslationUnit:
         """Translate a kernel; return its name in the output, its instance, and the most threads of a block."""
         function, bound = self._find_kernel(name)
         symbol = f"{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_')[:80]}_{len(self.instances)}"
-        made = Instance(symbol, is_collective=True)
+        made = Instance(symbol, symbol, is_collective=True)
         self.instances[f"kernel {name}"] = made
         body = Body(self, bound.scope)
         declarator = function_declarator(function.node)
@@ -156,11 +158,6 @@ class TranslationUnit:
                     return each, Arguments(Scope(each.scope), bound.bound)
         return primary[0], bound
 
-    def shared(self, function: str, name: str, kind: Type) -> str:
-        """Return the name, in the output, of a shared variable of a function."""
-        found = f"podium_shared_{function.removeprefix('podium_')}_{name}"
-        return self.shared_names.setdefault((function, name), found)
-
     # ---- variables ----
 
     def constant_array(self, variable: Variable) -> Value:
@@ -193,7 +190,7 @@ class TranslationUnit:
         """Give all variables of the source their places; return place and size of those with the given names."""
         wanted = {name: self._find_variable(name) for name in names}
         for variable in _variables(self.scope):
-            if not variable.is_constant:
+            if not (variable.is_constant or variable.is_shared):
                 self.offset(variable, Body(self, variable.scope).variable_type(variable))
         return {
             name: (self.offset(variable, kind), size_of(stored(kind)))
