@@ -194,3 +194,13 @@ def test_warp_functions_bound_the_block() -> None:
     """What threads exchange lies in local memory of a fixed size, and a kernel says so."""
     source = _kernel("x[threadIdx.x] = __shfl_sync(0xffffffff, x[threadIdx.x], 0);")
     assert _translated(source, "f").kernels["f"].max_threads == 1024
+
+
+def test_options_reach_the_compiler() -> None:
+    """Flags go to the OpenCL compiler as they are, and what podium's options mean is put in its words."""
+    found = _translated(_kernel("x[0] = 1;"), "f", flags=["-cl-mad-enable"], fast_math=True)
+    assert found.build_options == ("-cl-std=CL1.2", "-cl-fast-relaxed-math", "-cl-mad-enable")
+    with pytest.raises(CompileError, match=r"c\+\+99"):
+        _translated(_kernel("x[0] = 1;"), "f", std="c++99")
+    with pytest.raises(CompileError, match="blank"):
+        _translated(_kernel("x[0] = 1;"), "f", flags=["-D A"])

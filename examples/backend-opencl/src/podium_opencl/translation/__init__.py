@@ -105,6 +105,10 @@ def _translated(program: Program, facts: DeviceFacts) -> Translation:
     build_options = ["-cl-std=CL1.2"]
     build_options += ["-cl-fast-relaxed-math"] if options.fast_math else []
     build_options += ["-cl-opt-disable"] if options.debug else []
+    for flag in options.flags:
+        if any(each.isspace() for each in flag):
+            raise Refusal(f"OpenCL's compilers take no option with a blank in it: {flag!r}")
+        build_options.append(flag)
     return Translation(
         unit.output(),
         kernels,
