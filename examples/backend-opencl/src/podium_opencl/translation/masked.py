@@ -25,6 +25,15 @@ __all__ = ["FLAG", "Masked"]
 
 # PoCL (3.0, 3.1) takes some of these for equal in all threads of a block, unless each of them is read from memory.
 FLAG = "volatile uchar"
+_DECLARATIONS = (
+    "declaration",
+    "alias_declaration",
+    "type_definition",
+    "static_assert_declaration",
+    "struct_specifier",
+    "enum_specifier",
+    "using_declaration",
+)
 
 
 class Masked(Statements):
@@ -46,7 +55,7 @@ class Masked(Statements):
     def _alone(self, node: Node) -> str:
         """Translate a statement in which no threads meet, for those that take part."""
         leaves = self._leaves(node)
-        if node.type in ("declaration", "alias_declaration", "type_definition", "static_assert_declaration"):
+        if node.type in _DECLARATIONS:
             return self.statement(node)
         if not (self.is_masked or leaves):
             return self.statement(node)

@@ -20,6 +20,7 @@ __all__ = [
     "Struct",
     "Symbol",
     "Variable",
+    "along",
     "collect",
     "enter",
     "function_declarator",
@@ -206,7 +207,7 @@ def enter(node: Node, scope: Scope, template: Node | None) -> None:
     elif kind == "using_declaration":
         _enter_using(node, scope)
     elif kind == "namespace_alias_definition":
-        found = _along(text_of(node.named_children[-1]), scope)
+        found = along(text_of(node.named_children[-1]), scope)
         if found is not None:
             scope.names[text_of(node.named_children[0])] = found
 
@@ -235,7 +236,7 @@ def _enter_namespace(node: Node, scope: Scope) -> None:
         collect(body, scope)
 
 
-def _along(name: str, scope: Scope) -> Symbol | None:
+def along(name: str, scope: Scope) -> Symbol | None:
     """Look up a name with namespaces before it."""
     first, *rest = (each.strip() for each in name.split("::"))
     found = scope.find(first)
@@ -248,7 +249,7 @@ def _enter_using(node: Node, scope: Scope) -> None:
     parts = text_of(node).removeprefix("using").strip(" ;").split("::")
     whole = parts[0].startswith("namespace ")
     parts[0] = parts[0].removeprefix("namespace ").strip()
-    found = _along("::".join(parts), scope)
+    found = along("::".join(parts), scope)
     if whole and isinstance(found, Scope):
         scope.opened.append(found)
     elif not whole and found is not None:

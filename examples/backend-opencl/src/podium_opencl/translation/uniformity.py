@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from podium_opencl.translation.symbols import Function, Local, Scope, Variable, name_node, text_of
+from podium_opencl.translation.symbols import Enumerator, Function, Local, Scope, Variable, along, name_node, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -49,7 +49,8 @@ def is_uniform(node: Node, varying: frozenset[str] | set[str], scope: Scope) -> 
             return False
         return text_of(base) in _SHARED_INDICES or is_uniform(base, varying, scope)
     if kind == "qualified_identifier":
-        return True
+        named = along(text_of(node), scope)
+        return isinstance(named, Enumerator) or (isinstance(named, Variable) and named.is_constant)
     if kind in _OPERATORS:
         return all(is_uniform(each, varying, scope) for each in node.named_children)
     if kind == "call_expression":
