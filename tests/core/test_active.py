@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from plugin_distributions import Site
+from plugin_distributions import ANSWERING_PLUGIN, Site
 
 import podium
 from podium import _active
@@ -286,6 +286,16 @@ def test_generators_are_closed_in_any_order(config: DriverConfig) -> None:
     assert config.active.name == "gpu" and config._used.get() is None
 
 
+@pytest.mark.parametrize("name", [None, 7, b"gpu", ("gpu",), ["gpu"]])
+def test_what_is_no_name_is_told(config: DriverConfig, name: Any) -> None:
+    """``resolve`` and ``get`` take the name of a backend, and say so of anything else."""
+    with pytest.raises(TypeError, match="podium.driver.get takes the name of a backend, not "):
+        config.get(name)
+    if name is not None:
+        with pytest.raises(TypeError, match="podium.driver.resolve takes the name of a backend, not "):
+            config.resolve(name)
+
+
 def test_a_generator_that_another_thread_closes(config: DriverConfig) -> None:
     """A block in a generator leaves the choice of the thread that happens to close it as it is."""
 
@@ -410,6 +420,57 @@ def test_fork(config: DriverConfig, site: Site) -> None:
         "(True, ['probe', 'construct'])",
         "('host', 'other')",
     ]
+
+
+@pytest.mark.parametrize("asks", ["reason", "hooks"])
+def test_fork_while_another_thread_asks(site: Site, asks: str) -> None:
+    """What a thread was asking a plug-in when the process was forked keeps no thread of the child from asking (ACT-05)."""
+    gate = """
+        import threading
+        begun, free = threading.Event(), threading.Event()
+        def wait():
+            begun.set()
+            free.wait()
+    """
+    odd = (
+        "\n    class Odd:\n        @property\n        def __class__(self):\n            from podium_slow.gate import wait"
+        "\n            wait()\n            return Odd\n    odd = Odd()\n"
+    )
+    site.install(
+        "slow",
+        plugin=ANSWERING_PLUGIN + (odd if asks == "hooks" else ""),
+        probe="from podium_slow.gate import wait; wait(); return None" if asks == "reason" else "return None",
+        files={"gate.py": gate},
+    )
+    done = site.run(
+        """
+        import os, signal, threading, warnings
+        from podium._active import driver_config
+        from podium_slow.gate import begun, free
+
+        warnings.simplefilter("ignore")
+
+        def ask():
+            print(driver_config.resolve("slow").name, flush=True)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        begun.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # what waits for a thread that is not there is ended
+            free.set()
+            again = threading.Thread(target=ask)  # in the place of the one that is not there, with its number
+            again.start()
+            again.join()
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        free.set()
+        asking.join()
+        assert status == 0, status
+        """
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "slow\nslow\n")
 
 
 def test_import_is_light(config: DriverConfig, site: Site) -> None:

@@ -201,6 +201,37 @@ def _rows(table: str) -> dict[str, list[int]]:
     return {area: [int(each) for each in numbers.split()] for area, numbers in found}
 
 
+@pytest.mark.newest
+def test_tests_of_others_have_marks_and_fixtures_of_the_same_names(tmp_path: Path) -> None:
+    """pytest loads podium's plug-in in every run: what is not of the suite is run as without it, also beside that."""
+    (tmp_path / "conftest.py").write_text("""
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(database)")
+    config.addinivalue_line("markers", "contract")
+""")
+    (tmp_path / "test_others.py").write_text("""
+import pytest
+import podium.testing.conformance
+from types import SimpleNamespace
+
+@pytest.fixture
+def level():
+    return SimpleNamespace(prepared=False)
+
+@pytest.mark.needs("database")
+@pytest.mark.contract
+def test_function(level):
+    assert not level.prepared
+
+class TestClass:
+    @pytest.mark.needs("database")
+    def test_method(self, level):
+        assert not level.prepared
+""")
+    process = run_pytest(tmp_path, "-q", "test_others.py")
+    assert process.returncode == 0 and "2 passed" in process.stdout, process.stdout
+
+
 def test_runs_without_the_suite_have_no_report(tmp_path: Path) -> None:
     """The plug-in prints nothing in other runs, and does not import podium's drivers there."""
     (tmp_path / "test_other.py").write_text(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 
@@ -57,6 +59,17 @@ def test_memory_that_cannot_be_is_not_asked_for() -> None:
     with pytest.raises(OutOfResourcesError):
         OwnedMemory(1, 1, full, allocator.free)
     assert (allocator.asked, allocator.freed) == ([], [])
+
+
+def test_memory_has_one_owner() -> None:
+    """LIF-02: a copy would give the same memory back a second time, so there is none."""
+    allocator = Allocator()
+    memory = OwnedMemory(8, 8, allocator.allocate, allocator.free)
+    for copies in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="<memory of 8 bytes at 0x1010> cannot be copied or pickled: "):
+            copies(memory)
+    del memory
+    assert allocator.freed == [0x1010]
 
 
 def test_a_device_that_is_lost_takes_its_memory_along() -> None:

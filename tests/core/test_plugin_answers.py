@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
+
 import pytest
 from plugin_distributions import ANSWERING_PLUGIN, PLUGIN, Site
 
@@ -101,13 +104,60 @@ def test_the_plugin_says_another_priority_than_the_driver(site: Site) -> None:
     assert [backend.priority for backend in config.backends()] == [100, 0]
 
 
-@pytest.mark.parametrize("stated", ["'high'", "True", "1.5"])
+@pytest.mark.parametrize("stated", ["'high'", "True", "1.5", "2147483648"])
 def test_the_priority_is_no_integer(site: Site, stated: str) -> None:
     """What is stated as priority and is none is told before the driver is imported."""
     answering(site, "bad", plugin=ANSWERING_PLUGIN.replace("{priority!r}", stated))
-    with pytest.raises(InactiveBackendError, match=f"plugin states {stated} as PODIUM_PRIORITY, which is no integer"):
+    with pytest.raises(
+        InactiveBackendError, match=f"plugin states {stated} as PODIUM_PRIORITY, which is no integer of 32 bits"
+    ):
         DriverConfig().resolve("bad")
     assert site.imported() == {"bad.plugin"}
+
+
+STATES = "    PODIUM_PRIORITY ="
+NUMBER = "    class Number({base}):\n        def {method}(self, *other): raise ArithmeticError('not today')\n"
+RAISES = "looking at what podium_bad.plugin states failed: ArithmeticError: not today"
+PLACED = "podium_bad.plugin has put a {} into sys.modules, which is no module"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "reason"),
+    [
+        (NUMBER.format(base="", method="__repr__") + STATES + " Number()", RAISES),
+        (NUMBER.format(base="int", method="__lt__") + STATES + " Number(50)", RAISES),
+        (NUMBER.format(base="", method="__repr__") + "    PODIUM_API = Number()", RAISES),
+        (STATES + " 10 ** 5000", "looking at what podium_bad.plugin states failed: ValueError: Exceeds the limit"),
+        (
+            "    PODIUM_API = 10 ** 5000",
+            "looking at what podium_bad.plugin states failed: ValueError: Exceeds the limit",
+        ),
+        ("    import sys\n    sys.modules[__name__] = None", PLACED.format("NoneType")),
+        ("    import sys\n    sys.modules[__name__] = 7", PLACED.format("int")),
+    ],
+)
+def test_what_is_stated_cannot_be_looked_at(
+    site: Site, monkeypatch: pytest.MonkeyPatch, plugin: str, reason: str
+) -> None:
+    """DISC-02: what a plug-in states may fail when it is compared or shown; that costs its own backend alone."""
+    monkeypatch.setitem(sys.modules, "podium_bad.plugin", None)  # and puts back what the plug-in has put there
+    del sys.modules["podium_bad.plugin"]
+    answering(site, "bad", plugin=f"{ANSWERING_PLUGIN}\n{plugin}\n")
+    answering(site, "host", priority=0)
+    config = DriverConfig()
+    with pytest.warns(PodiumWarning, match=re.escape(reason)):
+        assert config.resolve().name == "host"
+    bad, host = config.backends()
+    assert (bad.state, host.state) == ("failed", "ready")
+
+
+def test_a_module_that_is_kept_from_being_imported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DISC-02: None in `sys.modules` makes an import fail; that of a plug-in costs its own backend alone."""
+    answering(site, "bad")
+    answering(site, "host", priority=0)
+    monkeypatch.setitem(sys.modules, "podium_bad.plugin", None)
+    with pytest.warns(PodiumWarning, match="import of podium_bad.plugin halted"):
+        assert DriverConfig().resolve().name == "host"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +168,14 @@ def test_the_priority_is_no_integer(site: Site, stated: str) -> None:
         ("import vendor_runtime", "it needs 'vendor_runtime', which cannot be found: ModuleNotFoundError: No module"),
         ("return ' '", "podium_inactive_reason() returned ' ', neither a reason nor None"),
         ("return False", "podium_inactive_reason() returned False, neither a reason nor None"),
+        (
+            "return type('Odd', (), {'__repr__': lambda self: 1 / 0})()",
+            "podium_inactive_reason() failed: ZeroDivisionError: division by zero",
+        ),
+        (
+            "return type('Odd', (str,), {'strip': lambda self: 1 / 0})('x')",
+            "podium_inactive_reason() failed: ZeroDivisionError: division by zero",
+        ),
     ],
 )
 def test_the_answer_is_broken(site: Site, probe: str, reason: str) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from podium._record import field, record
 from podium.errors import PodiumError
@@ -52,6 +52,9 @@ class OwnedMemory:
 
     def __repr__(self) -> str:
         return f"<memory of {self.size} bytes at {self.ptr:#x}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be copied or pickled: it is given back once, by the object that has it")
 
     def __del__(
         self, is_ending: Callable[[], bool] = sys.is_finalizing, process: Callable[[], int] = os.getpid

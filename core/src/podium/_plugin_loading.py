@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -78,11 +78,12 @@ def failure_text(error: BaseException) -> str:
 def guarded(doing: str, action: Callable[[], T], package: str | None = None) -> T:
     """Call code of a plug-in; everything that it raises, but for an interrupt by the user, is a `PluginFailure`.
 
-    That includes what is no `Exception`: a plug-in that calls `sys.exit` must not end the program.
+    That includes what is no `Exception`: a plug-in that calls `sys.exit` must not end the program. A `PluginFailure`
+    says already what failed.
     """
     try:
         return action()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, PluginFailure):
         raise
     except BaseException as error:
         text = failure_text(error)
@@ -100,8 +101,14 @@ def guarded(doing: str, action: Callable[[], T], package: str | None = None) -> 
 
 def stated_api(module: str) -> int | None:
     """Return the version of the plug-in API that a module states, if it is imported and states one."""
-    version = vars(sys.modules[module]).get("PODIUM_API") if module in sys.modules else None
+    imported = sys.modules.get(module)
+    version = vars(imported).get("PODIUM_API") if _is_module(imported) else None
     return version if isinstance(version, int) and not isinstance(version, bool) else None
+
+
+def _is_module(imported: object) -> bool:
+    """Tell whether what the import system has is a module: plug-ins can put anything there, and tests put None."""
+    return issubclass(type(imported), ModuleType)
 
 
 class Plugin:
@@ -119,6 +126,7 @@ class Plugin:
         self.detects = DETECT in vars(module)  # whether it has the hook that says why it cannot run here
         self._module = module
         self._package = entry.module.partition(".")[0]
+        self._hooks: dict[str, Callable[[], object]] | None = None
 
     @property
     def answers(self) -> bool:
@@ -135,10 +143,13 @@ class Plugin:
         That of a plug-in of an older API is adapted to podium's own.
         """
         returned = guarded(f"{REGISTER}()", self._hook(REGISTER), self._package)
+        return guarded("looking at its driver class", lambda: self._fit(returned))
+
+    def _fit(self, returned: object) -> type[Driver]:
         if isinstance(returned, type):
             stated = cast("type[Driver]", returned)
             returned = guarded(f"adapting it from plug-in API {self.api}", lambda: adapted(stated, self.api))
-        reason = guarded("looking at its driver class", lambda: unfit(returned, self.entry.name))
+        reason = unfit(returned, self.entry.name)
         if reason is not None:
             raise PluginFailure(f"{REGISTER}() returned {reason}")
         driver_class = cast("type[Driver]", returned)
@@ -150,14 +161,13 @@ class Plugin:
         return driver_class
 
     def _hook(self, name: str) -> Callable[[], object]:
-        if name not in self._hooks:
+        hooks = self._hooks
+        if hooks is None:
+            hooks = self._hooks = _registered(self._module, self.entry)
+        if name not in hooks:
             marked = f"does not mark {name} with @hookimpl" if name in vars(self._module) else f"has no {name}"
             raise PluginFailure(f"{self.entry.module} {marked}")
-        return self._hooks[name]
-
-    @cached_property
-    def _hooks(self) -> dict[str, Callable[[], object]]:
-        return _registered(self._module, self.entry)
+        return hooks[name]
 
 
 def load_plugin(entry: EntryPoint) -> Plugin:
@@ -169,7 +179,9 @@ def load_plugin(entry: EntryPoint) -> Plugin:
     if any((name + ".").startswith(module + ".") for module in modules_being_imported()):
         raise NotReady(f"{name} is being imported")
     module = guarded(f"importing {name}", lambda: import_module(name), name.partition(".")[0])
-    return Plugin(entry, module, _check_api(module, entry))
+    if not _is_module(module):
+        raise PluginFailure(f"{name} has put a {type(module).__name__} into sys.modules, which is no module")
+    return guarded(f"looking at what {name} states", lambda: Plugin(entry, module, _check_api(module, entry)))
 
 
 def _check_api(module: ModuleType, entry: EntryPoint) -> int:
@@ -213,9 +225,14 @@ def _numbers(version: str) -> list[int]:
 
 def _stated_priority(module: ModuleType) -> int | None:
     priority = vars(module).get("PODIUM_PRIORITY")
-    if priority is not None and (not isinstance(priority, int) or isinstance(priority, bool)):
-        raise PluginFailure(f"{module.__name__} states {priority!r} as PODIUM_PRIORITY, which is no integer")
+    if priority is not None and not _is_priority(priority):
+        raise PluginFailure(f"{module.__name__} states {priority!r} as PODIUM_PRIORITY, which is no integer of 32 bits")
     return priority
+
+
+def _is_priority(stated: object) -> bool:
+    """Tell whether it is a number that can be compared and shown, which enormous ones cannot."""
+    return isinstance(stated, int) and not isinstance(stated, bool) and -(1 << 31) <= stated < 1 << 31
 
 
 def _registered(module: ModuleType, entry: EntryPoint) -> dict[str, Callable[[], object]]:
@@ -282,8 +299,8 @@ def unfit(driver_class: object, name: str) -> str | None:
         return f"{driver_class.__name__}, which does not set {', '.join(absent)}"
     if stated["name"] != name:
         return f"{driver_class.__name__}, whose name is {stated['name']!r} and not {name!r}, as the backend's is"
-    if not isinstance(stated["priority"], int) or isinstance(stated["priority"], bool):
-        return f"{driver_class.__name__}, whose priority is {stated['priority']!r}, which is no integer"
+    if not _is_priority(stated["priority"]):
+        return f"{driver_class.__name__}, whose priority is {stated['priority']!r}, which is no integer of 32 bits"
     if not _is_launcher(stated["launcher_cls"]):
         return f"{driver_class.__name__}, whose launcher_cls {stated['launcher_cls']!r} is no subclass of Launcher"
     # What it inherits has the name of the backend that it is made from.

@@ -8,7 +8,7 @@ driver class, where the plug-in says by itself what choosing asks, only when tha
 from __future__ import annotations
 
 import os
-from _thread import get_ident  # of `threading`, which choosing a driver does not need
+from _thread import _local, get_ident  # of `threading`, which choosing a driver does not need
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -89,28 +89,37 @@ class Backend:
         return self.probe().reason
 
 
-_being_asked: set[tuple[int, int]] = set()
+class _Asking(_local):
+    """Whom the calling thread is asking: a forked child has this of its own thread, and of no other."""
+
+    def __init__(self) -> None:
+        self.owners: set[int] = set()
+
+
+_asking = _Asking()
 
 
 def probe(driver_class: type[Driver]) -> Probe:
     """Ask a driver class for its reason not to run here; an error counts as one."""
     name = "inactive_reason()"
-    return _ask(name, lambda: guarded(name, driver_class.inactive_reason), driver_class)
+    return _ask(name, driver_class.inactive_reason, driver_class)
 
 
 def _ask(name: str, question: Callable[[], object], owner: object) -> Probe:
-    asked = (id(owner), get_ident())
-    if asked in _being_asked:
+    if id(owner) in _asking.owners:
         return Probe("unready", f"{name} asks for itself")
-    _being_asked.add(asked)
+    _asking.owners.add(id(owner))
     try:
-        reason = question()
+        return guarded(name, lambda: _answer(name, question()))
     except NotReady as failure:
         return Probe("unready", str(failure), failure.traceback)
     except PluginFailure as failure:
         return Probe("failed", str(failure), failure.traceback)
     finally:
-        _being_asked.discard(asked)
+        _asking.owners.discard(id(owner))
+
+
+def _answer(name: str, reason: object) -> Probe:
     if reason is None:
         return Probe("active", None)
     if not isinstance(reason, str) or not reason.strip():

@@ -97,8 +97,10 @@ class Selection:
         """Return the driver of a backend that was named, and look at no other.
 
         Without `probing` it need not be able to run here. Raises `UnknownBackendError` or `InactiveBackendError`,
-        `SettingError`, and TypeError for options that the backend does not have.
+        `SettingError`, and TypeError for options that the backend does not have, or what is no name.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"{chosen_by} takes the name of a backend, not {name!r}")
         backend = self.discovery.candidate(name)
         if backend is None:
             from difflib import get_close_matches

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-__all__ = ["AREAS", "PAGE", "UNCLAIMED", "anchor", "marks", "note", "rule_of", "write"]
+__all__ = ["AREAS", "PAGE", "SUITE", "UNCLAIMED", "anchor", "is_suite", "marks", "note", "rule_of", "write"]
+
+SUITE = "podium.testing._conformance.subject"
+"""The module with the class that all classes of the suite have, if the run has imported it."""
 
 AREAS = (
     "Discovery",
@@ -50,10 +54,18 @@ def rule_of(test: Any) -> str:
     return str(text).strip().splitlines()[0].strip()
 
 
+def is_suite(subject: object) -> bool:
+    """Tell whether it is a class of the suite: tests of others have marks and fixtures of the same names."""
+    suite = sys.modules.get(SUITE)
+    return suite is not None and isinstance(subject, type) and issubclass(subject, suite.Subject)
+
+
 def marks(item: pytest.Item, name: str) -> list[pytest.Mark]:
-    """Return the marks of a test, and those of the tests of the suite that it overrides."""
+    """Return the marks of a test of the suite, and those of the tests that it overrides; none for other tests."""
     subject: Any = getattr(item, "cls", None)
-    overridden = [vars(owner).get(getattr(item, "originalname", "")) for owner in getattr(subject, "__mro__", ())]
+    if not is_suite(subject):
+        return []
+    overridden = [vars(owner).get(getattr(item, "originalname", "")) for owner in subject.__mro__]
     own = [*item.iter_markers(), *(mark for test in overridden for mark in getattr(test, "pytestmark", ()))]
     return [mark for mark in own if mark.name == name]
 

@@ -17,8 +17,6 @@ __all__: list[str] = []
 
 pytest.register_assert_rewrite("podium.testing._conformance", "podium.testing.conformance")
 
-_SUITE = "podium.testing._conformance.subject"
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options for running the suite on an installed backend."""
@@ -58,8 +56,7 @@ class SuiteClass(pytest.Class):
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> pytest.Collector | None:
     """Collect the classes of the suite in a way of their own."""
-    suite = sys.modules.get(_SUITE)
-    if suite is None or not isinstance(obj, type) or not issubclass(obj, suite.Subject):
+    if not _report.is_suite(obj):
         return None
     made: pytest.Collector | None = None
     if collector.classnamefilter(name):
@@ -81,11 +78,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     """Run a test as the cold one first, if it is the warm one and nobody has."""
     level: Any = pyfuncitem.funcargs.get("level")
-    if getattr(level, "prepared", True):
+    if not _report.is_suite(pyfuncitem.cls) or getattr(level, "prepared", True):
         return
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     pyfuncitem.obj(**{**arguments, "level": level.cold()})
-    sys.modules[_SUITE].forget()
+    sys.modules[_report.SUITE].forget()
 
 
 @pytest.hookimpl(wrapper=True)
