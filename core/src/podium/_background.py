@@ -80,7 +80,7 @@ def import_early(
     For drivers whose initialisation takes long and leaves Python idle. `launching` is what any launch needs of the
     backend. `compiling` is what a kernel needs that is compiled, and then launched from Python; it is imported if no
     kernel has ever been compiled with this cache. What launches and compilations need of podium is added. `prepare`
-    is called between the two, to find out what a first launch asks and the process keeps (`foresee_launchers`).
+    is called in the end, to find out what a first launch asks and the process keeps (`foresee_launchers`).
 
     What goes wrong is not said here: whoever imports the module in earnest is told.
     """
@@ -89,17 +89,16 @@ def import_early(
     later = () if default_cache().has("kernel") else (*compiling, *_OF_COMPILING)
     first = (*launching, *_OF_LAUNCHES)
     if is_main_interpreter() and not all(each in sys.modules for each in (*first, *later)):
-        BackgroundCall(lambda: _import(first, prepare, later))
+        BackgroundCall(lambda: _import((*first, *later), prepare))
 
 
-def _import(first: Iterable[str], prepare: Callable[[], object] | None, later: Iterable[str]) -> None:
-    for modules in (first, later):
-        for each in modules:
-            with suppress(*_FAILURES):  # nobody has asked for it yet
-                __import__(each)
-        if modules is first and prepare is not None:
-            with suppress(PodiumError, *_FAILURES):
-                prepare()
+def _import(modules: Iterable[str], prepare: Callable[[], object] | None) -> None:
+    for each in modules:
+        with suppress(*_FAILURES):  # nobody has asked for it yet
+            __import__(each)
+    if prepare is not None:
+        with suppress(PodiumError, *_FAILURES):
+            prepare()
 
 
 def _before_fork() -> None:
