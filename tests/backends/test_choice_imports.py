@@ -15,7 +15,7 @@ for _backend in ("cpu", "nvidia", "amd"):
     pytest.importorskip(f"podium_{_backend}", reason=f"podium-{_backend} is not installed")
 pytest.importorskip("cuda.bindings", reason="cuda-python is not installed")
 
-SERIAL = Path(__file__).parents[2] / "examples" / "podium-serial" / "src"
+SERIAL = Path(__file__).parents[1] / "serial_backend" / "src"
 
 PROGRAM = """
 import json, sys, podium

@@ -1,6 +1,7 @@
 """Several real backends used by one program: the CPU's, third parties', and GPUs' on their recording drivers.
 
-Of third parties there are podium-serial, and where PoCL is installed podium-opencl, which both run kernels.
+Of third parties there are podium-serial (tests/serial_backend), and where PoCL is installed podium-opencl, which both run
+kernels.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ extern "C" __global__ void add(float *y, const float *x, float a, int n) {
 }
 """
 HAS_OPENCL = all(importlib.util.find_spec(name) is not None for name in ("pyopencl", "pocl_binary_distribution"))
-THIRD = {"serial": "podium-serial", **({"opencl": "backend-opencl"} if HAS_OPENCL else {})}
+THIRD = {"serial": "tests/serial_backend", **({"opencl": "examples/backend-opencl"} if HAS_OPENCL else {})}
 NAMES = ("cpu", *THIRD, "nvidia")
 RUNNING = NAMES[:-1]  # the recording driver runs no kernel
 
@@ -64,7 +65,7 @@ def together(
         metadata.mkdir()
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: podium-{name}\nVersion: 0.1.0\n")
         (metadata / "entry_points.txt").write_text(f"[podium]\n{name} = podium_{name}.plugin\n")
-    sources = [str(ROOT / "examples" / project / "src") for project in THIRD.values()]
+    sources = [str(ROOT / project / "src") for project in THIRD.values()]
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sources, *sys.path])
     monkeypatch.delenv("PODIUM_BACKEND", raising=False)
     podium.reset_active()

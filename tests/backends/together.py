@@ -21,7 +21,7 @@ PROJECTS = {
     "cpu": ROOT / "backends" / "cpu",
     "nvidia": ROOT / "backends" / "nvidia",
     "opencl": ROOT / "examples" / "backend-opencl",
-    "serial": ROOT / "examples" / "podium-serial",
+    "serial": ROOT / "tests" / "serial_backend",
 }
 BACKENDS = tuple(PROJECTS)
 """All that are installed together, by name: those of this repository and third parties'."""

@@ -1,4 +1,4 @@
-"""A driver for a device that can hardly do anything, made from the example backend: the suite must ask no more of it.
+"""A driver for a device that can hardly do anything, made from podium-serial: the suite must ask no more of it.
 
 It runs blocks of at most eight threads on one axis, in grids of one axis. Its memory has handles for addresses. It has no
 launcher in C. Its compiler refuses what it does not claim, so a test of the suite that does not say what it needs fails.

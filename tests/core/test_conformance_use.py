@@ -317,7 +317,7 @@ def test_a_device_with_next_to_nothing_conforms(tmp_path: Path) -> None:
         "saxpy-float or contiguous or drivers_stream or sixty_four) or generated-cold and level_that_was"
     )
     root = Path(__file__).parent.parent.parent
-    roots = [Path(__file__).parent, root / "tests", root / "examples" / "podium-serial" / "src"]
+    roots = [Path(__file__).parent, root / "tests", root / "tests" / "serial_backend" / "src"]
     done = run_pytest(
         tmp_path,
         str(Path(__file__).parent / "minimal_driver.py"),
