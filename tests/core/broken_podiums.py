@@ -416,7 +416,8 @@ _COMPUTED = (
     "tiled_matrix_product histogram sums_of_warps half_precision atomics_in_global_memory "
     "a_mistake_in_a_kernel_is_found_at_its_line a_mistake_in_a_header_is_found_in_the_header damaged_code_is_refused "
     "an_arch_that_there_is_not_is_refused a_kernel_that_is_not_there_is_refused "
-    "variables_begin_with_the_values_of_the_source"
+    "variables_begin_with_the_values_of_the_source expressions_and_statements functions "
+    "structs_with_members_of_all_kinds warps_go_their_own_ways"
 )
 _OBSERVED = (
     "two_backends_at_once metadata_may_be_an_object constants_are_in_the_call_and_not_in_the_binary tuples_are_flattened "

@@ -14,6 +14,106 @@ from podium.testing._conformance.subject import Level, Subject
 
 __all__ = ["Dialect"]
 
+# What each is where a is 7, b is -3 and f is 2.75.
+_EXPRESSIONS = {
+    "a / b": -2,
+    "a % b": 1,
+    "b / 2": -1,
+    "b % 2": -1,
+    "-a / 2 * 2": -6,
+    "b >> 1": -2,
+    "(unsigned)b >> 28": 15,
+    "a << 3": 56,
+    "a & 5 | 8 ^ 2": 15,
+    "~a": -8,
+    "!a + !!b": 1,
+    "a > b && b < 0 || a / (b + 3)": 1,
+    "a > 0 ? b : a": -3,
+    "(a, b)": -3,
+    "f": 2,
+    "-f": -2,
+    "f + 0.5f": 3,
+    "a / 2 + a / 2.0f": 6,
+    "f > 2": 1,
+    "(unsigned)b + 4u": 1,
+    "b < 4u": 0,
+    "0x1F + 010 + 'A'": 104,
+    "sizeof(int) + sizeof(float)": 8,
+    "SQUARE(b + 1)": 4,
+    "twice": 14,
+}
+_STATEMENTS = """
+#define SQUARE(x) ((x) * (x))
+extern "C" __global__ void table(int* out, int a, int b, float f) {
+    const int twice = a * 2;
+EXPRESSIONS
+    int sum = 0;
+    for (int i = 0, j = 10; i < j; ++i, j--) { if (i == 2) continue; sum += i + j; if (sum > 39) break; }
+    *out++ = sum - 10;
+    int power = 1;
+    while (power < 10) power *= 2;
+    *out++ = power;
+    int chosen = 0;
+    for (int i = 0; i < 4; i++) {
+        switch (i) {
+            case 0: chosen += 1;
+            case 1: chosen += 10; break;
+            case 3: chosen += 2; break;
+            default: break;
+        }
+    }
+    *out++ = chosen;
+    int turns = 0;
+    do { turns++; } while (turns < 5);
+    *out++ = turns;
+}
+"""
+_FUNCTIONS = """
+__device__ void increase(int& x) { x += 1; }
+__device__ int add(int a, int b = 6) { return a + b; }
+__device__ int kind(int) { return 1; }
+__device__ int kind(float) { return 2; }
+__device__ int kind(int*) { return 3; }
+__device__ int kind(const int*) { return 4; }
+__device__ int factorial(int n) { int product = 1; while (n > 1) product *= n--; return product; }
+extern "C" __global__ void call(int* out, int n) {
+    const int* readonly = out;
+    int own = n, total = 0;
+    increase(own);
+    out[0] = own;
+    out[1] = add(n);
+    out[2] = kind(n);
+    out[3] = kind(1.0f);
+    out[4] = kind(out);
+    out[5] = kind(readonly);
+    out[6] = factorial(n);
+    int& alias = total;
+    for (int i = 1; i <= n; i++) alias += i;
+    out[7] = total;
+}
+"""
+_METHODS = """
+struct Pair {
+    int values[2];
+    __device__ Pair(int x, int y) { values[0] = x; values[1] = y; }
+    __device__ int sum() const { return values[0] + values[1]; }
+    __device__ Pair operator+(const Pair& other) const {
+        return Pair(values[0] + other.values[0], values[1] + other.values[1]);
+    }
+};
+__device__ Pair twice(Pair pair) { pair.values[0] *= 2; pair.values[1] *= 2; return pair; }
+extern "C" __global__ void use(int* out, int n) {
+    Pair first(n, 2 * n), copy = first, both = first + copy;
+    copy.values[0] = 1;
+    out[0] = first.values[0];
+    out[1] = first.values[1];
+    out[2] = first.sum();
+    out[3] = twice(Pair(n, n + 2)).sum();
+    out[4] = first.values[0];
+    out[5] = copy.sum();
+}
+"""
+
 
 @contract("One kernel source", "compiles", "executes")
 class Dialect(Subject):
@@ -117,6 +217,27 @@ class Dialect(Subject):
         x = self.array([0])
         podium.kernel(source)[1, 1](x)
         assert x.tolist() == [42]
+
+    def test_expressions_and_statements(self, driver: Driver, level: Level) -> None:
+        """Integer arithmetic, conversions, loops, switches and macros give what C++ says."""
+        lines = "".join(f"    *out++ = (int)({expression});\n" for expression in _EXPRESSIONS)
+        out = self.array([0] * (len(_EXPRESSIONS) + 4))
+        podium.kernel(_STATEMENTS.replace("EXPRESSIONS", lines))[1, 1](out, 7, -3, 2.75)
+        found = dict(zip([*_EXPRESSIONS, "for", "while", "switch", "do"], out.tolist()))
+        assert found == {**_EXPRESSIONS, "for": 30, "while": 16, "switch": 23, "do": 5}
+
+    def test_functions(self, driver: Driver, level: Level) -> None:
+        """References, overloads, also by a const pointee, and default arguments are those of C++."""
+        out = self.array([0] * 8)
+        podium.kernel(_FUNCTIONS)[1, 1](out, 5)
+        assert out.tolist() == [6, 11, 1, 2, 3, 4, 120, 15]
+
+    @pytest.mark.needs("structs")
+    def test_structs_with_members_of_all_kinds(self, driver: Driver, level: Level) -> None:
+        """A struct has constructors, methods, operators and arrays, is copied, and is passed and returned by value."""
+        out = self.array([0] * 6)
+        podium.kernel(_METHODS)[1, 1](out, 4)
+        assert out.tolist() == [4, 8, 12, 20, 4, 9]
 
     @pytest.mark.needs("standards")
     def test_options_reach_the_compiler(self, driver: Driver, level: Level) -> None:

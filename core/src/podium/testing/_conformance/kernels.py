@@ -68,6 +68,21 @@ __global__ void warp_sum(const int* x, int* sums) {
     if (threadIdx.x % warpSize == 0) sums[(blockIdx.x * blockDim.x + threadIdx.x) / warpSize] = value;
 }
 """
+_WARPS_APART = """
+__device__ int sum(int value) {
+    for (int offset = warpSize / 2; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffffu, value, offset);
+    return value;
+}
+__global__ void apart(int* sums) {
+    int warp = threadIdx.x / warpSize, lane = threadIdx.x % warpSize, found = 0;
+    if (warp == 2) return;
+    if (warp == 0) found = sum(lane);
+    else if (warp == 1) found = 2 * sum(lane);
+    if (warp < 3) { if (lane == 0) sums[warp] = found; return; }
+    found = sum(4 * lane);
+    if (lane == 0) sums[warp] = found;
+}
+"""
 _HALF = """
 #include <cuda_fp16.h>
 __global__ void scale(__half* x, float a, int n) {
@@ -110,7 +125,7 @@ class Kernels(Subject):
 
         block = 1 << self.threads(driver, 128).bit_length() - 1
         kernel = podium.kernel(_REDUCE, defines={"BLOCK": block})
-        for n in (1, 127, 1000, 12_345):
+        for n in (1, 127, 1000, *[12_345] * 20):  # often, since blocks that meet each other do so by chance
             x, sums = numpy.rint(self._values(n, 3) * 16).astype(numpy.float32), podium.empty(5)
             kernel[5, block](podium.asarray(x), sums, n)
             assert sums.numpy().sum() == x.sum()
@@ -152,6 +167,19 @@ class Kernels(Subject):
         sums = podium.asarray(numpy.zeros(3 * warps, numpy.int32))
         podium.kernel(_WARP_SUM)[3, warps * warp](podium.asarray(x), sums)
         assert (sums.numpy() == x.reshape(3 * warps, warp).sum(axis=1)).all()
+
+    @pytest.mark.needs("warps")
+    def test_warps_go_their_own_ways(self, driver: Driver, level: Level) -> None:
+        """Warps shuffle in branches that others do not take, and after others have returned."""
+        import numpy
+
+        warp = driver.default_target().warp_size
+        warps = max(1, self.threads(driver, 4 * warp) // warp)
+        sums = podium.asarray(numpy.zeros(warps, numpy.int32))
+        podium.kernel(_WARPS_APART)[1, warps * warp](sums)
+        whole = warp * (warp - 1) // 2
+        expected = [whole, 2 * whole, 0, 4 * whole][:warps]
+        assert sums.tolist() == expected + [0] * (warps - len(expected))
 
     @pytest.mark.needs("half")
     def test_half_precision(self, driver: Driver, level: Level) -> None:
