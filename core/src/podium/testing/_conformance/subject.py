@@ -110,12 +110,20 @@ class Subject:
 
     @pytest.fixture(autouse=True)
     def registered(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+        self,
+        request: pytest.FixtureRequest,
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
+        tmp_path_factory: pytest.TempPathFactory,
     ) -> Iterator[None]:
         """Make the backend known to podium, if no distribution does, in an environment that sets nothing.
 
         The disk cache is the test's own, with what the tests before have left that is the same for all kernels.
         """
+        if not hasattr(request.config.option, "podium_backend"):
+            missing = "podium is not installed, and so its plug-in of pytest is missing: add -p podium.testing.plugin"
+            request.session.shouldfail = missing
+            pytest.fail(missing, pytrace=False)
         for variable in [name for name in os.environ if name.startswith("PODIUM_")]:
             monkeypatch.delenv(variable)
         cache, common = tmp_path / "cache", tmp_path_factory.getbasetemp() / "podium-common"
