@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from podium import _state
 from podium._active import driver_config
+from podium._computed import computed
 from podium._fork import ForkSafeLock
 from podium._object_code import ObjectCode
 from podium._signature import Signature, SignatureLike
@@ -61,7 +61,7 @@ class Kernel:
 
     # ---- what it is ----
 
-    @cached_property
+    @computed
     def declaration(self) -> Declaration:
         """Its name, signature and program, read from the source without a driver. Raises `SourceError`."""
         from podium._compile import Declaration, declare
@@ -148,7 +148,7 @@ class Kernel:
                     binding = self._bindings[driver] = Binding(self, driver)
         return binding
 
-    @cached_property
+    @computed
     def run(self) -> Launcher:
         """The low-level launcher on the active driver: ``run(grid_x, grid_y, grid_z, stream, function, *args)``.
 

@@ -10,11 +10,12 @@ plain back to the methods here, so there is one place for each decision and each
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from podium import _debug, _settings, _state
+from podium._computed import computed
 from podium._hooks import LaunchEvent, hooks
 from podium._interpreter import is_main_interpreter
 from podium._launch_config import AXES, Dim3, LaunchConfig, dim3, pack_attributes
@@ -164,7 +165,7 @@ class Launcher:
         """How many scratch pointers follow the arguments."""
         return len(self.scratch)
 
-    @cached_property
+    @computed
     def _grid_limit(self) -> Dim3:
         x, y, z = self.driver.devices()[0].max_grid
         return x // self._grid_scale, y, z

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium._active import driver_config
+from podium._computed import computed
 from podium._fork import ForkSafeLock
 from podium._kernel import Kernel
 from podium._object_code import ObjectCode
@@ -91,7 +91,7 @@ class Module:
         """The names of the variables in the source that the host can ask for."""
         return self.program.variable_names if self.program is not None else ()
 
-    @cached_property
+    @computed
     def program(self) -> ModuleProgram | None:
         """What all kernels are compiled from together; None where each is compiled by itself. Raises `SourceError`."""
         from podium._compile import may_have_variables

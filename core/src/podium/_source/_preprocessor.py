@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 
+from podium._computed import computed
 from podium._record import field, record
 from podium._source._comments import blank_comments
 from podium.errors import SourceError
@@ -64,7 +64,7 @@ class Preprocessed:
         start, place, length = self._run(offset)
         return bisect_left(self._line_ends, place + min(offset - start, length)) + 1
 
-    @cached_property
+    @computed
     def _line_ends(self) -> list[int]:
         return [match.start() for match in re.finditer("\n", self.source)]
 
