@@ -29,19 +29,23 @@ if "POCL_CACHE_DIR" not in os.environ:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers that podium's repository chooses tests by, for where its settings are not used."""
-    config.addinivalue_line("markers", "newest: what is the same with each Python")
-    config.addinivalue_line("markers", "oldest: the same; with both, it is left out of podium's own checks")
+    config.addinivalue_line("markers", "newest: what is the same with each Python, and is run on the newest")
+    config.addinivalue_line(
+        "markers", "oldest: the same, on the oldest; with both, it is left out of podium's own checks"
+    )
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests: what they look at is the same with each Python.
+    """Mark the tests: what they look at is the same with each Python, and so the suite has one and all else the other.
 
     Those with a warm cache, which are about podium, are left out where podium itself is checked.
     """
-    if Path(__file__).parent in item.path.parents:
-        item.add_marker(pytest.mark.newest)
-        if "-warm" in item.name:
-            item.add_marker(pytest.mark.oldest)
+    if Path(__file__).parent not in item.path.parents:
+        return
+    is_suite = item.path.stem == "test_conformance"
+    item.add_marker(pytest.mark.newest if is_suite else pytest.mark.oldest)
+    if is_suite and "-warm" in item.name:
+        item.add_marker(pytest.mark.oldest)
 
 
 @pytest.fixture(autouse=True)

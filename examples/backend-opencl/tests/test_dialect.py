@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
-import pytest
 
 import podium
 from podium.backend import Driver
-
-pytestmark = pytest.mark.newest
 
 _DECLARATIONS = r"""
 #include <cfloat>

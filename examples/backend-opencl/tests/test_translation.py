@@ -12,8 +12,6 @@ from podium.errors import CompileError
 from podium_opencl.facts import DeviceFacts
 from podium_opencl.translation import Translation, translate
 
-pytestmark = pytest.mark.newest
-
 _FACTS = DeviceFacts(
     extensions=frozenset({"cl_khr_fp64", "cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"})
 )
