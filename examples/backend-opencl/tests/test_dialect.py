@@ -218,6 +218,15 @@ __device__ int scanned(int v)
     }
     return s[t];
 }
+__global__ void changed(int* o)
+{
+    __shared__ int s;
+    s = 1;
+    __syncthreads();
+    if (threadIdx.x == 0) s = 7;
+    __syncthreads();
+    o[threadIdx.x] = s;
+}
 __global__ void meet(int* o, const int* in, int n)
 {
     const int t = threadIdx.x, lane = t % 32, S = blockDim.x;
@@ -257,7 +266,7 @@ def test_threads_meet_where_only_some_go(opencl: Driver) -> None:
     n = 64
     values = numpy.random.default_rng(1).integers(0, 64, 128).astype(numpy.int32)
     out = podium.asarray(numpy.full(10 * 128, -99, numpy.int32))
-    podium.kernel(_MEETINGS)[1, 128](out, podium.asarray(values), n)
+    podium.kernel(_MEETINGS, "meet")[1, 128](out, podium.asarray(values), n)
     found = out.numpy().reshape(10, 128)
     assert (found[0] == numpy.cumsum(values)).all()
     assert (found[1] == (values & 1).sum() + 2000).all()
@@ -278,6 +287,13 @@ def test_threads_meet_where_only_some_go(opencl: Driver) -> None:
     ]
     for index, values_expected in enumerate(expected):
         assert found[2 + index, :n].reshape(-1, 32).tolist() == values_expected.tolist(), index
+
+
+def test_a_barrier_shows_what_others_have_written(opencl: Driver) -> None:
+    """A shared variable that all threads set, and one of them again, has the last value for all behind the barrier."""
+    out = podium.empty(64, "i32")
+    podium.kernel(_MEETINGS, "changed")[1, 64](out)
+    assert out.tolist() == [7] * 64
 
 
 def _each(values: Any) -> Any:

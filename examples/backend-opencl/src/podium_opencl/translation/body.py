@@ -174,16 +174,21 @@ def _members(body: Body, node: Node, owner: Type) -> str:
 
 def _kernel(body: Body, instance: Instance, listed: list[str], text: str) -> str:
     """Write a kernel: what its functions need is declared at its beginning, or is a parameter behind the user's."""
-    opening = ""
+    opening, addresses = "", []
     for name, declaration in body.implicit.items():
         if name in ("podium_variables", "podium_shared"):
             continue
         if name == "podium_exchange":
             opening += f"__local ulong podium_exchange[{MOST_EXCHANGING}]; "
+            addresses.append("(ulong)podium_exchange")
             continue
         # What a pointer is declared to point to, "__local float (*name)[3]" or "__local float *name".
         storage = declaration.replace(f"(*{name})", f"{name}_storage").replace(f"*{name}", f"{name}_storage")
         # Arrays of numbers are also read as vectors.
         opening += f"{storage} __attribute__((aligned(16))); {declaration} = &{name}_storage; "
+        addresses.append(f"(ulong){name}")
+    # PoCL (3.0, 3.1) takes shared memory that only this function knows of for unchanged by what other threads do before
+    # a barrier; so its address is put where others could find it.
+    opening += "".join(f"volatile ulong podium_known{i} = {each}; " for i, each in enumerate(addresses))
     listed = listed + [body.implicit[name] for name in ("podium_variables", "podium_shared") if name in body.implicit]
     return f"__kernel void {instance.name}({', '.join(listed)})\n{{ {opening}{text} }}\n"
