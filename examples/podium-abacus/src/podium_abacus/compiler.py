@@ -41,7 +41,7 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
 def _flags(program: Program) -> list[str]:
     options = program.options
     flags = [f"-std={options.std}", "-O2", "-fvisibility=hidden", *(["-g"] if options.debug else [])]
-    flags += [f"-D{name}={value}" if value else f"-D{name}" for name, value in options.defines]
+    flags += [f"-D{name}={value}" for name, value in options.defines]
     if program.path is not None:
         flags += ["-iquote", os.path.dirname(os.path.abspath(program.path))]
     flags += [f"-I{folder}" for folder in options.include_dirs]

@@ -112,8 +112,8 @@ class AbacusDriver(Driver):
         return int(runtime.library().abacusLaunch(function, grid, block, parameters.addresses()))
 
     def versions(self) -> Mapping[str, str]:
-        """Return the version of the runtime."""
-        return {"runtime": str(runtime.library().abacusVersion())}
+        """Return the version of the runtime, if it is there."""
+        return {} if inactive_reason() else {"runtime": str(runtime.library().abacusVersion())}
 
     def unload(self, function: Function, device: int) -> None:
         """Give the image back."""

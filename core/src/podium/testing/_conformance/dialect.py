@@ -159,20 +159,18 @@ class Dialect(Subject):
         assert results == {"first": [20], "second": [21], "third": [40]}
 
     def test_defines(self, driver: Driver, level: Level) -> None:
-        """`defines` are macros: with a value, without one, and left out when False."""
+        """`defines` are macros: with a value, empty for an empty text, 1 for True, and left out when False."""
         source = """
             __global__ void put(int* x) {
-                x[0] = WIDTH;
-            #ifdef FLAG
-                x[1] = 1;
-            #endif
+                x[0] = WIDTH EMPTY;
+                x[1] = FLAG;
             #ifdef OFF
                 x[2] = 1;
             #endif
             }
         """
         x = self.array([0, 0, 0])
-        podium.kernel(source, defines={"WIDTH": 17, "FLAG": True, "OFF": False})[1, 1](x)
+        podium.kernel(source, defines={"WIDTH": 17, "EMPTY": "", "FLAG": True, "OFF": False})[1, 1](x)
         assert x.tolist() == [17, 1, 0]
 
     def test_include_dirs(self, driver: Driver, level: Level, tmp_path: Path) -> None:
