@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import calls
 import first_launch
 import first_peers
 import replay
@@ -31,6 +32,7 @@ from podium._bench.ways import bound, repeated, subscripted
 SOURCES = Path(__file__).parent / "gpu"
 PARTS = {
     "launch": "one launch, in every way that podium has, beside the loop in C and beside peers",
+    "calls": "the driver's call in other ways, and what stands between two of them, in a loop in C",
     "arrays": "launches with the arrays of other libraries",
     "growth": "0 to 256 ints and tensors",
     "threads": "1 to 8 threads, a stream for each",
@@ -59,6 +61,7 @@ def main() -> int:
     effort = Effort(rounds=40 if options.quick else 400, sample_s=0, most_s=120)
     measure: dict[str, Callable[[Report], object]] = {
         "launch": lambda report: measure_launch(report, effort),
+        "calls": lambda report: calls.measure(report, effort, add_kernel()),
         "arrays": lambda report: measure_arrays(report, effort),
         "growth": lambda report: measure_growth(report, effort),
         "threads": lambda report: measure_threads(report, effort),
