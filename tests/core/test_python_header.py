@@ -37,6 +37,11 @@ STRUCTS = {
     "struct podium_object": ("PyObject", {"reference_count": "ob_refcnt", "type": "ob_type"}),
     "PyMethodDef": ("PyMethodDef", {}),
     "PyMemberDef": ("PyMemberDef", {}),
+    "PyDescrObject": ("PyDescrObject", {}),
+    "PyMemberDescrObject": ("PyMemberDescrObject", {}),
+    "PyWrapperDescrObject": ("PyWrapperDescrObject", {}),
+    "PyVarObject": ("PyVarObject", {}),
+    "PyTupleObject": ("PyTupleObject", {}),
     "PyType_Slot": ("PyType_Slot", {}),
     "PyType_Spec": ("PyType_Spec", {}),
     "PyModuleDef_Slot": ("PyModuleDef_Slot", {}),
@@ -88,7 +93,7 @@ def constants(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def struct_members(declarations: str) -> Iterator[tuple[str, list[str]]]:
     for match in re.finditer(r"(?:typedef struct|(struct podium_object)) \{(.*?)\}\s*(\w*);", declarations, re.DOTALL):
         members = [
-            (re.search(r"\(\*(\w+)\)", piece) or re.search(r"(\w+)$", piece.strip()))[1]  # type: ignore[index]
+            (re.search(r"\(\*(\w+)\)", piece) or re.search(r"(\w+)(\[\d+\])?$", piece.strip()))[1]  # type: ignore[index]
             for piece in match[2].split(";")
             if piece.strip()
         ]

@@ -36,6 +36,8 @@ class Kernel:
     Declaring a kernel costs nothing; it is compiled for a device's target, and loaded there, on the first launch.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_shortcut")  # the last is read in C, where it lies
+
     def __init__(
         self,
         module: Module,

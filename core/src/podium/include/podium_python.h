@@ -2,8 +2,8 @@
  *
  * Including Python.h costs compiler time for each launcher (docs/performance.md has the figures), and needs development
  * headers on the user's machine; these declarations do not. Everything here is public and the same in every CPython of
- * the versions below, or is a layout: an object begins with its reference count and its type, and an int has digits. Other
- * interpreters (free-threaded builds, 32 bits, other versions) compile with PODIUM_USE_PYTHON_H and their own headers.
+ * the versions below, or is a layout: an object begins with its reference count and its type, an int has digits, a tuple
+ * items, and a descriptor what it describes. Other interpreters (free-threaded builds, 32 bits, other versions) compile with PODIUM_USE_PYTHON_H and their own headers.
  * tests/core/test_python_header.py compares each declaration with the real headers.
  */
 #ifndef PODIUM_PYTHON_H
@@ -32,6 +32,8 @@
 #include <Python.h>
 #include <structmember.h>
 #define PODIUM_TYPE(object) Py_TYPE(object)
+#define PODIUM_TUPLE_SIZE(tuple) PyTuple_GET_SIZE(tuple)
+#define PODIUM_TUPLE_ITEM(tuple, index) PyTuple_GET_ITEM(tuple, index)
 #define PODIUM_MEMBER_SSIZE T_PYSSIZET
 #define PODIUM_MEMBER_READONLY READONLY
 
@@ -78,6 +80,37 @@ typedef struct {
     int flags;
     const char *doc;
 } PyMemberDef;
+
+typedef struct {
+    PyObject ob_base;
+    PyTypeObject *d_type;
+    PyObject *d_name;
+    PyObject *d_qualname;
+} PyDescrObject;
+
+typedef struct {
+    PyDescrObject d_common;
+    PyMemberDef *d_member;
+} PyMemberDescrObject;
+
+struct wrapperbase;
+typedef struct {
+    PyDescrObject d_common;
+    struct wrapperbase *d_base;
+    void *d_wrapped;
+} PyWrapperDescrObject;
+
+typedef struct {
+    PyObject ob_base;
+    Py_ssize_t ob_size;
+} PyVarObject;
+
+typedef struct {
+    PyVarObject ob_base;
+    PyObject *ob_item[1];
+} PyTupleObject;
+#define PODIUM_TUPLE_SIZE(tuple) (((PyVarObject *)(void *)(tuple))->ob_size)
+#define PODIUM_TUPLE_ITEM(tuple, index) (((PyTupleObject *)(void *)(tuple))->ob_item[index])
 
 typedef struct {
     int slot;
@@ -166,7 +199,8 @@ typedef struct {
 extern PyObject _Py_NoneStruct, _Py_TrueStruct, _Py_FalseStruct;
 extern struct podium_opaque_type {
     PyObject ob_base;
-} PyLong_Type, PyFloat_Type, PyTuple_Type, PyDict_Type, PyUnicode_Type, PyType_Type;
+} PyLong_Type, PyFloat_Type, PyTuple_Type, PyDict_Type, PyUnicode_Type, PyType_Type, PyDictProxy_Type, PyMemberDescr_Type,
+    PyWrapperDescr_Type;
 extern PyObject *PyExc_Exception, *PyExc_SystemError, *PyExc_TypeError, *PyExc_ImportError, *PyExc_MemoryError;
 #define Py_None (&_Py_NoneStruct)
 #define Py_True (&_Py_TrueStruct)
@@ -179,6 +213,7 @@ PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t);
 PyObject *PyDict_GetItemWithError(PyObject *, PyObject *);
 int PyContextVar_Get(PyObject *, PyObject *, PyObject **);
 PyObject *PyDescr_NewMethod(PyTypeObject *, PyMethodDef *);
+PyObject *PyDescr_NewWrapper(PyTypeObject *, struct wrapperbase *, void *);
 PyObject *PyImport_ImportModule(const char *);
 PyObject *PyModuleDef_Init(PyModuleDef *);
 PyObject *PyType_FromModuleAndSpec(PyObject *, PyType_Spec *, PyObject *);

@@ -3,6 +3,9 @@
  * `podium._kernel.Kernel` has this for its `__getitem__` from the moment when there is a generated launcher. It looks
  * whether the kernel's table of launches is that of the active driver, and whether the key is made of plain integers; all
  * else is for the method in Python that it replaces.
+ *
+ * The method is a slot wrapper, so that Python calls the function here from the type's slot, and finds no method first; and
+ * the kernel's table is read where the member `_shortcut` lies in it. Both halve what the look-up takes.
  */
 #ifndef PODIUM_SUBSCRIPT_H
 #define PODIUM_SUBSCRIPT_H
@@ -23,7 +26,8 @@ static PyObject *podium_slow_subscript; /* Kernel.__getitem__ in Python */
 static PyObject *podium_config;         /* podium._active.driver_config, and its context variable: */
 static PyObject *podium_used;
 static const struct podium_state *podium_chosen; /* the process state, which tells whether that has changed */
-static PyObject *podium_name_shortcut, *podium_name_set, *podium_name_remembered;
+static PyObject *podium_name_set, *podium_name_remembered;
+static Py_ssize_t podium_shortcut_offset; /* of Kernel._shortcut */
 
 /* Whether an attribute of the configuration is that object; it has no attributes that run code. */
 static int podium_config_has(PyObject *name, PyObject *object) {
@@ -51,18 +55,21 @@ PODIUM_ASIDE static int podium_ask_chosen(struct podium_shortcut *self) {
     return 1;
 }
 
-PODIUM_INLINE int podium_is_chosen(struct podium_shortcut *self) {
-    if (podium_chosen->choices == self->choice && !podium_chosen->used) return self->driver != NULL;
-    return self->driver != NULL && podium_ask_chosen(self);
+/* Whether it is, as far as is known without asking. */
+PODIUM_INLINE int podium_is_known(struct podium_shortcut *self) {
+    return podium_chosen->choices == self->choice && !podium_chosen->used && self->driver != NULL;
+}
+
+static int podium_is_chosen(struct podium_shortcut *self) {
+    return podium_is_known(self) || (self->driver != NULL && podium_ask_chosen(self));
 }
 
 /* Whether a grid or a block is an int or a tuple of ints: a key of them finds what it has made, and nothing else. */
 static int podium_is_plain_size(PyObject *size) {
     if (PODIUM_IS_INT(size)) return 1;
     if (!PODIUM_IS_TUPLE(size)) return 0;
-    Py_ssize_t count = PyTuple_Size(size);
-    for (Py_ssize_t index = 0; index < count; index++)
-        if (!PODIUM_IS_INT(PyTuple_GetItem(size, index))) return 0;
+    for (Py_ssize_t index = 0; index < PODIUM_TUPLE_SIZE(size); index++)
+        if (!PODIUM_IS_INT(PODIUM_TUPLE_ITEM(size, index))) return 0;
     return 1;
 }
 
@@ -73,8 +80,9 @@ static void podium_replace(PyObject **place, PyObject *object) {
     Py_DecRef(old);
 }
 
-/* Find the launch of a key in the table, as `podium_find_launch` does. */
-PODIUM_ASIDE static PyObject *podium_look_up(struct podium_shortcut *self, PyObject *key, PyObject *grid, PyObject *block) {
+/* Find the launch of a key in the table; NULL, without an exception, if it is not there. */
+static PyObject *podium_look_up(struct podium_shortcut *self, PyObject *key) {
+    PyObject *grid = PODIUM_TUPLE_ITEM(key, 0), *block = PODIUM_TUPLE_ITEM(key, 1);
     if (!podium_is_plain_size(grid) || !podium_is_plain_size(block)) return NULL;
     PyObject *launch = PyDict_GetItemWithError(self->launches, key);
     if (launch == NULL) {
@@ -92,31 +100,63 @@ PODIUM_ASIDE static PyObject *podium_look_up(struct podium_shortcut *self, PyObj
     return launch;
 }
 
-/* Find the launch of a key; NULL, without an exception, if it is not there. */
-static PyObject *podium_find_launch(struct podium_shortcut *self, PyObject *key) {
-    if (!PODIUM_IS_TUPLE(key) || PyTuple_Size(key) != 2) return NULL;
-    PyObject *grid = PyTuple_GetItem(key, 0), *block = PyTuple_GetItem(key, 1), *launch = self->launch;
-    if (launch == NULL || grid != self->grid || block != self->block) return podium_look_up(self, key, grid, block);
-    Py_IncRef(launch); /* of the very objects, which never change */
-    return launch;
+/* Whether two sizes are the same object, which never changes, or two ints of the same digit. */
+PODIUM_INLINE int podium_is_same_size(PyObject *size, PyObject *other) {
+    int64_t number, known;
+    return size == other || (PODIUM_IS_INT(size) && PODIUM_IS_INT(other) && podium_one_digit(size, &number) &&
+                             podium_one_digit(other, &known) && number == known);
 }
 
-static PyObject *podium_subscript(PyObject *kernel, PyObject *key) {
-    PyObject *shortcut = PyObject_GetAttr(kernel, podium_name_shortcut), *launch = NULL;
-    if (shortcut == NULL) return NULL;
-    if (PODIUM_TYPE(shortcut) == podium_shortcut_type) {
-        struct podium_shortcut *self = (struct podium_shortcut *)shortcut;
-        if (podium_is_chosen(self)) launch = podium_find_launch(self, key);
+PODIUM_ASIDE static PyObject *podium_subscript_slowly(PyObject *kernel, struct podium_shortcut *self, PyObject *key) {
+    PyObject *launch = NULL;
+    if (self != NULL && PODIUM_TYPE(self) == podium_shortcut_type && PODIUM_IS_TUPLE(key) && PODIUM_TUPLE_SIZE(key) == 2) {
+        Py_IncRef((PyObject *)self); /* the kernel may be given another one meanwhile */
+        if (podium_is_chosen(self)) launch = podium_look_up(self, key);
+        Py_DecRef((PyObject *)self);
     }
-    Py_DecRef(shortcut);
     if (launch != NULL) return launch;
     PyObject *arguments[2] = {kernel, key};
     return PyObject_Vectorcall(podium_slow_subscript, arguments, 2, NULL);
 }
 
-static PyMethodDef podium_subscript_method = {
-    "__getitem__", podium_subscript, METH_O,
-    "__getitem__($self, key, /)\n--\n\nReturn the kernel bound to a grid and a block."};
+static PyObject *podium_subscript(PyObject *kernel, PyObject *key) {
+    struct podium_shortcut *self = *(struct podium_shortcut **)(void *)((char *)kernel + podium_shortcut_offset);
+    if (self == NULL || PODIUM_TYPE(self) != podium_shortcut_type || self->launch == NULL || !podium_is_known(self) ||
+        !PODIUM_IS_TUPLE(key) || PODIUM_TUPLE_SIZE(key) != 2 ||
+        !podium_is_same_size(PODIUM_TUPLE_ITEM(key, 0), self->grid) ||
+        !podium_is_same_size(PODIUM_TUPLE_ITEM(key, 1), self->block))
+        return podium_subscript_slowly(kernel, self, key);
+    Py_IncRef(self->launch);
+    return self->launch;
+}
+
+/* Make a slot wrapper of `podium_subscript` for a type, like the one of a mapping that is no sequence. */
+static PyObject *podium_wrap_subscript(PyTypeObject *type) {
+    PyObject *like = PyObject_GetAttrString((PyObject *)&PyDictProxy_Type, "__getitem__"), *made = NULL;
+    if (like == NULL) return NULL;
+    if (PODIUM_TYPE(like) == (PyTypeObject *)&PyWrapperDescr_Type) {
+        void *function;
+        *(PyObject *(**)(PyObject *, PyObject *))&function = podium_subscript;
+        made = PyDescr_NewWrapper(type, ((PyWrapperDescrObject *)(void *)like)->d_base, function);
+    } else {
+        PyErr_SetString(PyExc_SystemError, "podium: this Python has no slot wrapper for __getitem__");
+    }
+    Py_DecRef(like);
+    return made;
+}
+
+/* Find where in a kernel its member `_shortcut` lies. */
+static int podium_find_shortcut(PyObject *type) {
+    PyObject *member = PyObject_GetAttrString(type, "_shortcut");
+    if (member == NULL) return -1;
+    int is_member = PODIUM_TYPE(member) == (PyTypeObject *)&PyMemberDescr_Type;
+    if (is_member)
+        podium_shortcut_offset = ((PyMemberDescrObject *)(void *)member)->d_member->offset;
+    else
+        PyErr_SetString(PyExc_SystemError, "podium: _shortcut is no member of kernels");
+    Py_DecRef(member);
+    return is_member ? 0 : -1;
+}
 
 /* subscript(Kernel, slow, config, state) -> a method for Kernel; once in a process */
 static PyObject *podium_make_subscript(PyObject *module, PyObject *arguments) {
@@ -126,15 +166,14 @@ static PyObject *podium_make_subscript(PyObject *module, PyObject *arguments) {
     (void)module;
     podium_chosen = (const struct podium_state *)(uintptr_t)PyLong_AsUnsignedLongLong(item[3]);
     if (PyErr_Occurred()) return NULL;
-    podium_name_shortcut = PyUnicode_InternFromString("_shortcut");
     podium_name_set = PyUnicode_InternFromString("_set");
     podium_name_remembered = PyUnicode_InternFromString("_remembered");
     podium_used = PyObject_GetAttrString(item[2], "_used");
-    if (podium_name_shortcut == NULL || podium_name_set == NULL || podium_name_remembered == NULL || podium_used == NULL)
+    if (podium_name_set == NULL || podium_name_remembered == NULL || podium_used == NULL || podium_find_shortcut(item[0]) < 0)
         return NULL;
     podium_replace(&podium_slow_subscript, item[1]);
     podium_replace(&podium_config, item[2]);
-    return PyDescr_NewMethod((PyTypeObject *)item[0], &podium_subscript_method);
+    return podium_wrap_subscript((PyTypeObject *)item[0]);
 }
 
 /* Shortcut(driver, launches) */
