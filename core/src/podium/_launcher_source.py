@@ -57,7 +57,7 @@ def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
         "};",
         *(f"{place};" for place in places),
         "int podium_unpack(struct podium_call *call, PyObject *const *args, struct podium_values *values) {",
-        *(f"    if ({call} < 0) return -1;" for call in unpack),
+        *(f"    if (PODIUM_UNLIKELY({call} < 0)) return -1;" for call in unpack),
         "    (void)call, (void)args, (void)values;",
         "    return 0;",
         "}",

@@ -15,6 +15,17 @@ static struct podium_array_type {
 } podium_array_types[PODIUM_ARRAY_TYPES];
 static unsigned podium_array_type_count; /* how many were entered, ever */
 
+/* The last array of a table that was on a device: its type, which is kept alive, the table, and DLPack's type and index of
+ * the device. Most launches are given nothing else. */
+static struct podium_array_seen podium_seen;
+
+static void podium_see(PyTypeObject *type, const struct podium_exchange *table, uint64_t place) {
+    PyTypeObject *old = podium_seen.type;
+    Py_IncRef((PyObject *)type);
+    podium_seen = (struct podium_array_seen){type, table, place};
+    Py_DecRef((PyObject *)old); /* last, since it may run other code */
+}
+
 static const struct podium_exchange *podium_find_exchange(PyTypeObject *type) {
     PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
     const struct podium_exchange *exchange = NULL;
@@ -84,7 +95,7 @@ static int podium_place(struct podium_call *call, PyObject *value, uint64_t *out
 }
 
 /* Find an array that has no exchange table. What is called may give the row of its type to another one. */
-PODIUM_ASIDE static int podium_array_without_table(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out,
+static int podium_array_without_table(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out,
                                       const struct podium_array_type type) {
     if (type.has_place && podium_place(call, value, out) == 0) return 0;
 #if PODIUM_HOST_MEMORY
@@ -108,33 +119,81 @@ PODIUM_ASIDE static int podium_array_without_table(struct podium_call *call, int
     return podium_forget_error() ? podium_locate(call, index, value, out) : -1;
 }
 
-int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
-    if (value == Py_None) {
-        *out = 0;
-        return 0;
+/* Note where an array is, and whose stream may be asked for. */
+static void podium_note(struct podium_call *call, const struct podium_exchange *exchange, int32_t device_type, int32_t device) {
+    if (!podium_is_anywhere(device_type)) podium_on_device(call, device);
+    if (call->exchange == NULL && !call->has_stream && !podium_is_host(device_type) && exchange->current_stream != NULL) {
+        call->exchange = exchange;
+        call->device_type = device_type;
     }
-    if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, out) ? 0 : podium_locate(call, index, value, out);
+}
+
+/* Note what the arrays like the one seen last have told, before another one does, or at the end. */
+static void podium_settle(struct podium_call *call) {
+    int32_t place[2];
+    if (!call->has_seen) return;
+    call->has_seen = 0;
+    memcpy(place, &call->seen.place, sizeof place);
+    podium_note(call, call->seen.table, place[0], place[1]);
+}
+
+/* Look at what a table says of an array. */
+PODIUM_ASIDE static int podium_examine(struct podium_call *call, int index, const struct podium_exchange *exchange,
+                                       const struct podium_tensor *tensor, uint64_t *out) {
+    PyObject *value = call->arguments[index];
+    podium_settle(call);
+    if (PODIUM_UNLIKELY(!podium_driver_reaches(tensor->device.type) ||
+                        (call->launcher->contiguous && !podium_is_contiguous(tensor))))
+        return podium_locate(call, index, value, out);
+    podium_note(call, exchange, tensor->device.type, tensor->device.index);
+    if (!podium_is_anywhere(tensor->device.type) && tensor->device.index >= 0) {
+        uint64_t place;
+        memcpy(&place, &tensor->device, sizeof place);
+        podium_see(PODIUM_TYPE(value), exchange, place);
+    }
+    *out = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+    return 0;
+}
+
+/* A library that tells nothing of an array may have said why. */
+PODIUM_APART static int podium_untold(struct podium_call *call, int index, uint64_t *out) {
+    podium_settle(call);
+    return podium_forget_error() ? podium_locate(call, index, call->arguments[index], out) : -1;
+}
+
+/* Find an array of any type. */
+PODIUM_ASIDE static int podium_array(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
+    podium_settle(call);
     const struct podium_array_type *type = podium_array_type_of(PODIUM_TYPE(value));
     if (PODIUM_UNLIKELY(type == NULL)) {
         podium_enter_array_type(PODIUM_TYPE(value));
         if ((type = podium_array_type_of(PODIUM_TYPE(value))) == NULL) return podium_locate(call, index, value, out);
     }
     const struct podium_exchange *exchange = type->exchange;
-    if (exchange == NULL) return podium_array_without_table(call, index, value, writable, out, *type);
     struct podium_tensor tensor;
-    if (PODIUM_UNLIKELY(exchange->tensor_from_object(value, &tensor) != 0))
-        return podium_forget_error() ? podium_locate(call, index, value, out) : -1;
-    int32_t device_type = tensor.device.type;
-    if (PODIUM_UNLIKELY(!podium_driver_reaches(device_type) ||
-                        (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
-        return podium_locate(call, index, value, out);
-    if (!podium_is_anywhere(device_type)) podium_on_device(call, tensor.device.index);
-    if (call->exchange == NULL && !call->has_stream && !podium_is_host(device_type) && exchange->current_stream != NULL) {
-        call->exchange = exchange;
-        call->device_type = device_type;
+    if (exchange == NULL) return podium_array_without_table(call, index, value, writable, out, *type);
+    if (PODIUM_UNLIKELY(exchange->tensor_from_object(value, &tensor) != 0)) return podium_untold(call, index, out);
+    return podium_examine(call, index, exchange, &tensor, out);
+}
+
+int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
+    if (PODIUM_TYPE(value) == call->seen.type) {
+        struct podium_tensor tensor;
+        uint64_t place;
+        if (PODIUM_UNLIKELY(call->seen.table->tensor_from_object(value, &tensor) != 0)) return podium_untold(call, index, out);
+        memcpy(&place, &tensor.device, sizeof place);
+        if (PODIUM_UNLIKELY(place != call->seen.place || (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
+            return podium_examine(call, index, call->seen.table, &tensor, out);
+        call->has_seen = 1;
+        *out = (uint64_t)(uintptr_t)tensor.data + tensor.byte_offset;
+        return 0;
     }
-    *out = (uint64_t)(uintptr_t)tensor.data + tensor.byte_offset;
-    return 0;
+    if (value == Py_None) {
+        *out = 0;
+        return 0;
+    }
+    if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, out) ? 0 : podium_locate(call, index, value, out);
+    return podium_array(call, index, value, writable, out);
 }
 
 #endif

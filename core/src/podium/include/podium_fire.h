@@ -4,9 +4,34 @@
 
 #include "podium_launch.h"
 
-static void podium_release(struct podium_call *call) {
+/* Convert the arguments. */
+PODIUM_INLINE int podium_gather(struct podium_call *call, PyObject *const *args, struct podium_values *values) {
+    if (podium_unpack(call, args, values) < 0) return -1;
+    podium_settle(call);
+    return 0;
+}
+
+PODIUM_ASIDE static void podium_let_go(struct podium_call *call) {
     while (call->kept > 0) Py_DecRef(call->keep[--call->kept]);
     while (call->buffers > 0) PyBuffer_Release(&call->buffer[--call->buffers]);
+}
+
+PODIUM_INLINE void podium_release(struct podium_call *call) {
+    if (PODIUM_UNLIKELY(call->kept > 0 || call->buffers > 0)) podium_let_go(call);
+}
+
+/* Member by member, since compilers clear a structure by an instruction that takes as long as all of this. */
+PODIUM_INLINE void podium_begin(struct podium_call *call, struct podium_launcher *launcher, PyObject *const *arguments,
+                                PyObject **keep, Py_buffer *buffer) {
+    call->launcher = launcher;
+    call->arguments = arguments;
+    call->device = -1;
+    call->mixed = call->has_stream = call->has_seen = call->kept = call->buffers = 0;
+    call->exchange = NULL;
+    call->export_stream = NULL;
+    call->seen = podium_seen;
+    call->keep = keep;
+    call->buffer = buffer;
 }
 
 /* Make what one launch needs: the call, and room for the values. */
@@ -16,8 +41,8 @@ static void podium_release(struct podium_call *call) {
     unsigned char podium_room[podium_signature.bytes + podium_signature.alignment];                                    \
     uintptr_t podium_place = (uintptr_t)podium_room + podium_signature.alignment - 1;                                  \
     struct podium_values *values = (struct podium_values *)(podium_place & ~(podium_signature.alignment - 1));         \
-    struct podium_call name = {                                                                                        \
-        .launcher = of_launcher, .arguments = of_arguments, .device = -1, .keep = podium_keep, .buffer = podium_buffers}
+    struct podium_call name;                                                                                           \
+    podium_begin(&name, of_launcher, of_arguments, podium_keep, podium_buffers)
 
 static void podium_record(const struct podium_launcher *launcher, const struct podium_shape *shape, int device,
                           uint64_t stream) {
@@ -86,7 +111,7 @@ PODIUM_APART static PyObject *podium_failed(const struct podium_launcher *launch
     return podium_call_integers(launcher->failed, 9, values);
 }
 
-static PyObject *podium_fire(struct podium_call *call, const struct podium_shape *shape, int device, uint64_t stream,
+PODIUM_INLINE PyObject *podium_fire(struct podium_call *call, const struct podium_shape *shape, int device, uint64_t stream,
                              uint64_t function, struct podium_values *values) {
     void *addresses[PODIUM_PARAMETERS + 1];
     struct podium_launcher *launcher = call->launcher;
@@ -99,8 +124,7 @@ static PyObject *podium_fire(struct podium_call *call, const struct podium_shape
 #if PODIUM_HOST_MEMORY
     if (PODIUM_UNLIKELY(stream != 0) && podium_keep_alive(call, device, stream) < 0) return NULL;
 #endif
-    Py_IncRef(Py_None);
-    return Py_None;
+    return podium_none();
 }
 
 #endif

@@ -97,6 +97,12 @@ struct podium_launcher {
     uint32_t grid_limit[3];
 };
 
+struct podium_array_seen {
+    PyTypeObject *type;
+    const struct podium_exchange *table;
+    uint64_t place;
+};
+
 /* What one launch gathers from its arguments, and must let go of when the driver has been called. */
 struct podium_call {
     struct podium_launcher *launcher;
@@ -107,9 +113,11 @@ struct podium_call {
     uint64_t stream; /* of the library of the first array that has one */
     const struct podium_exchange *exchange; /* of an array before that one, which can be asked for its library's */
     int32_t device_type;
+    int has_seen;                  /* whether there were arrays like this one, which are still to be noted: */
+    struct podium_array_seen seen; /* the one that the process saw last when the launch began */
     PyObject *export_stream; /* what arrays are told that speak DLPack, once one of them has been asked */
     int32_t export_device;
-    int kept, buffers;
+    int kept, buffers; /* how many there are of */
     PyObject **keep;
     Py_buffer *buffer;
 };

@@ -98,7 +98,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
 
     PODIUM_CALL(call, values, launcher, args);
     PyObject *result = NULL;
-    if (podium_unpack(&call, args, values) < 0) goto done;
+    if (podium_gather(&call, args, values) < 0) goto done;
     if (PODIUM_UNLIKELY(call.mixed)) {
         result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
         goto done;
@@ -122,8 +122,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
         int empty = podium_prepare(self, device, stream, &function);
         if (empty != 0) {
             if (empty > 0) {
-                Py_IncRef(Py_None);
-                result = Py_None;
+                result = podium_none();
             }
             goto done;
         }

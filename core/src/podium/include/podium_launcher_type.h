@@ -33,12 +33,11 @@ static PyObject *podium_launcher_call(PyObject *callable, PyObject *const *args,
 
     PODIUM_CALL(call, values, self, args + 5);
     PyObject *result = NULL;
-    if (podium_unpack(&call, args + 5, values) == 0) {
+    if (podium_gather(&call, args + 5, values) == 0) {
         if (PODIUM_UNLIKELY(call.mixed)) {
             result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), NULL);
         } else if (shape.grid[0] == 0 || shape.grid[1] == 0 || shape.grid[2] == 0) {
-            Py_IncRef(Py_None);
-            result = Py_None;
+            result = podium_none();
         } else {
             shape.grid[0] *= self->grid_scale;
             int device = call.device < 0 ? podium_driver_device() : call.device;
@@ -90,8 +89,7 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
 static PyObject *podium_launcher_forget(PyObject *object, PyObject *nothing) {
     (void)nothing;
     ((struct podium_launcher *)object)->epoch++;
-    Py_IncRef(Py_None);
-    return Py_None;
+    return podium_none();
 }
 
 static int podium_launcher_traverse(PyObject *object, visitproc visit, void *argument) {

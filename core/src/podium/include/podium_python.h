@@ -270,6 +270,14 @@ int Py_IsInitialized(void);
 
 #endif /* PODIUM_USE_PYTHON_H */
 
+/* None as a result. Since 3.12 nobody counts references to it. */
+PODIUM_INLINE PyObject *podium_none(void) {
+#if !defined(PODIUM_PYTHON_MINOR) || PODIUM_PYTHON_MINOR < 12
+    Py_IncRef(Py_None);
+#endif
+    return Py_None;
+}
+
 /* Exact types only: subclasses may mean something else and take the slow path. */
 #define PODIUM_IS_INT(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyLong_Type)
 #define PODIUM_IS_TUPLE(object) (PODIUM_TYPE(object) == (PyTypeObject *)&PyTuple_Type)

@@ -60,8 +60,7 @@ static PyObject *podium_replay_call(PyObject *callable, PyObject *const *args, s
         }
         if (podium_driver_launch_graph(self->graph, self->device, stream) == 0) {
             podium_record_replay(self, stream);
-            Py_IncRef(Py_None);
-            return Py_None;
+            return podium_none();
         }
     }
     return PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
