@@ -15,14 +15,13 @@ static struct podium_array_type {
 } podium_array_types[PODIUM_ARRAY_TYPES];
 static unsigned podium_array_type_count; /* how many were entered, ever */
 
-/* The last array of a table that was on a device: its type, which is kept alive, the table, and DLPack's type and index of
- * the device. Most launches are given nothing else. */
+/* The last array of a table that was on a device; its type is kept alive. Most launches are given nothing else. */
 static struct podium_array_seen podium_seen;
 
-static void podium_see(PyTypeObject *type, const struct podium_exchange *table, uint64_t place) {
+static void podium_see(PyTypeObject *type, const struct podium_exchange *table, const struct podium_tensor *tensor) {
     PyTypeObject *old = podium_seen.type;
     Py_IncRef((PyObject *)type);
-    podium_seen = (struct podium_array_seen){type, table, place};
+    podium_seen = (struct podium_array_seen){type, table, tensor->device.type, tensor->device.index};
     Py_DecRef((PyObject *)old); /* last, since it may run other code */
 }
 
@@ -130,11 +129,9 @@ static void podium_note(struct podium_call *call, const struct podium_exchange *
 
 /* Note what the arrays like the one seen last have told, before another one does, or at the end. */
 static void podium_settle(struct podium_call *call) {
-    int32_t place[2];
     if (!call->has_seen) return;
     call->has_seen = 0;
-    memcpy(place, &call->seen.place, sizeof place);
-    podium_note(call, call->seen.table, place[0], place[1]);
+    podium_note(call, call->seen.table, call->seen.device_type, call->seen.device);
 }
 
 /* Look at what a table says of an array. */
@@ -146,11 +143,7 @@ PODIUM_ASIDE static int podium_examine(struct podium_call *call, int index, cons
                         (call->launcher->contiguous && !podium_is_contiguous(tensor))))
         return podium_locate(call, index, value, out);
     podium_note(call, exchange, tensor->device.type, tensor->device.index);
-    if (!podium_is_anywhere(tensor->device.type) && tensor->device.index >= 0) {
-        uint64_t place;
-        memcpy(&place, &tensor->device, sizeof place);
-        podium_see(PODIUM_TYPE(value), exchange, place);
-    }
+    if (!podium_is_anywhere(tensor->device.type)) podium_see(PODIUM_TYPE(value), exchange, tensor);
     *out = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
     return 0;
 }
@@ -179,10 +172,9 @@ PODIUM_ASIDE static int podium_array(struct podium_call *call, int index, PyObje
 int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
     if (PODIUM_TYPE(value) == call->seen.type) {
         struct podium_tensor tensor;
-        uint64_t place;
         if (PODIUM_UNLIKELY(call->seen.table->tensor_from_object(value, &tensor) != 0)) return podium_untold(call, index, out);
-        memcpy(&place, &tensor.device, sizeof place);
-        if (PODIUM_UNLIKELY(place != call->seen.place || (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
+        if (PODIUM_UNLIKELY(tensor.device.type != call->seen.device_type || tensor.device.index != call->seen.device ||
+                            (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
             return podium_examine(call, index, call->seen.table, &tensor, out);
         call->has_seen = 1;
         *out = (uint64_t)(uintptr_t)tensor.data + tensor.byte_offset;

@@ -100,7 +100,7 @@ struct podium_launcher {
 struct podium_array_seen {
     PyTypeObject *type;
     const struct podium_exchange *table;
-    uint64_t place;
+    int32_t device_type, device;
 };
 
 /* What one launch gathers from its arguments, and must let go of when the driver has been called. */
