@@ -124,7 +124,7 @@ class DriverCapture(Capture):
 
     def _launch(self, launch: Captured) -> None:
         driver, config, parameters = self.driver, launch.shape.config, launch.parameters()
-        _state.record(launch.launcher._id, config.grid, config.block, launch.device, launch.stream)
+        _state.record(launch.launcher._id, config.sizes, launch.device, launch.stream)
         status = driver.launch(launch.function, config, launch.device, launch.stream, parameters)
         if status:
             launch.launcher._raise_status(status, *config.grid, *config.block, launch.device, launch.stream)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DriverGraph", "ExecutableGraph", "NotedGraph"]
 
+_NO_SIZES = bytes(24)
 _SHOWN = 4  # kernels in the name
 _id_of = lru_cache(maxsize=256)(_state.new_id)  # graphs that are captured anew all the time have one
 
@@ -112,7 +113,7 @@ class DriverGraph(ExecutableGraph):
         return None if make is None else make(self)
 
     def _replay(self, stream: int) -> None:
-        _state.record(self._id, (0, 0, 0), (0, 0, 0), self.device, stream)
+        _state.record(self._id, _NO_SIZES, self.device, stream)
         status = self.driver.launch_graph(self.handle, self.device, stream)
         if status and self.driver.capturing(self.device, stream):
             raise CaptureError(

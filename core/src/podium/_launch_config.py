@@ -93,10 +93,16 @@ class LaunchConfig:
         assign(self, "cooperative", bool(cooperative))
         assign(self, "dependent", bool(dependent))
         assign(self, "attributes", _attributes(attributes) if attributes else ())
+        sizes = (min(size, _MOST) for size in (*self.grid, *block_size))  # what is above is above every limit, too
+        assign(self, "sizes", struct.pack("=6I", *sizes))
         assign(self, "is_plain", not (cooperative or dependent or attributes) and cluster_size == (1, 1, 1))
 
     if TYPE_CHECKING:
-        # no field: it follows from them
+        # no fields: they follow from them
+
+        @property
+        def sizes(self) -> bytes:
+            """Grid and block, as the record of launches has them."""
 
         @property
         def is_plain(self) -> bool:
@@ -131,6 +137,7 @@ def _size(shared: int) -> int:
     return size
 
 
+_MOST = (1 << 32) - 1
 _MOST_ATTRIBUTES = 16  # PODIUM_ATTRIBUTES of podium_launch.h
 
 

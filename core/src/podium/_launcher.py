@@ -287,24 +287,58 @@ class Launcher:
         return config
 
     def fire(
-        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
+        self,
+        config: LaunchConfig,
+        device: int,
+        stream: int,
+        function: int,
+        packed: Packed,
+        args: Sequence[object],
+        is_watched: bool = False,
     ) -> None:
         """Launch converted arguments from Python: scratch, hooks, the record of launches, the driver call."""
         if self._build is not None:
             if self._launched:
                 self.build()
             self._launched = True
-        attended = words[ATTENDED]
-        if not attended:
-            self._drive(config, device, stream, function, packed, args)
+        if words[ATTENDED] and not is_watched:  # else in one frame: a call of Python's takes as long as what is done here
+            self._fire_watched(config, device, stream, function, packed, args)
             return
+        values, driver = packed[0], self.driver
+        scratch: list[object] | tuple[()] = ()
+        if self.scratch:
+            values, scratch = list(values), []
+            for which in range(len(self.scratch)):
+                address, owner = self._allocate_scratch(which, config.blocks, device, stream)
+                values.append(address)
+                scratch.append(owner)
+        layout = self.layout
+        parameters = layout.lay_out(values)
+        record(self._id, config.sizes, device, stream)
+        status = driver.launch(function, config, device, stream, parameters)
+        if status:
+            self._raise_status(status, *config.grid, *config.block, device, stream)
+        layout.give_back(parameters)
+        if stream and driver.host_memory:
+            self._keep_alive(device, stream, *args, *packed.owners, *scratch)
+
+    def _fire_watched(self, config: LaunchConfig, device: int, stream: int, *launched: Any) -> None:
+        attended = words[ATTENDED]
         if attended & _state.FORKED:
             self._check_fork()
+
+        def launch() -> None:
+            Launcher.fire(self, config, device, stream, *launched, is_watched=True)
+            if _debug.enabled() and not self.driver.capturing(device, stream):  # waiting would destroy the capture
+                status = self.driver.synchronize(device, stream)
+                if status:
+                    self._raise_status(status, *config.grid, *config.block, device, stream)
+
         if not attended & _state.HOOKS:
-            self._drive_and_wait(config, device, stream, function, packed, args)
+            launch()
             return
-        event = self.event(config, device, stream, packed, args)
-        hooks.around(event, lambda: self._drive_and_wait(config, device, stream, function, packed, args))
+        _, packed, args = launched
+        hooks.around(self.event(config, device, stream, packed, args), launch)
 
     def event(self, config: LaunchConfig, device: int, stream: int, packed: Packed, args: Any) -> LaunchEvent:
         """Return what hooks are told of a launch."""
@@ -318,35 +352,6 @@ class Launcher:
             shared=config.shared,
             arguments=self.packer.describe(packed, args),
         )
-
-    def _drive(
-        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
-    ) -> None:
-        values, driver = packed[0], self.driver
-        scratch: list[object] | tuple[()] = ()
-        if self.scratch:
-            values, scratch = list(values), []
-            for which in range(len(self.scratch)):
-                address, owner = self._allocate_scratch(which, config.blocks, device, stream)
-                values.append(address)
-                scratch.append(owner)
-        parameters = self.layout.lay_out(values)
-        record(self._id, config.grid, config.block, device, stream)
-        status = driver.launch(function, config, device, stream, parameters)
-        if status:
-            self._raise_status(status, *config.grid, *config.block, device, stream)
-        self.layout.give_back(parameters)
-        if stream and driver.host_memory:
-            self._keep_alive(device, stream, *args, *packed.owners, *scratch)
-
-    def _drive_and_wait(
-        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
-    ) -> None:
-        self._drive(config, device, stream, function, packed, args)
-        if _debug.enabled() and not self.driver.capturing(device, stream):  # waiting would destroy the capture
-            status = self.driver.synchronize(device, stream)
-            if status:
-                self._raise_status(status, *config.grid, *config.block, device, stream)
 
     def _allocate_scratch(self, which: int, blocks: int, device: int, stream: int) -> tuple[int, object]:
         size, alignment = self.scratch[which]

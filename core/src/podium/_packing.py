@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from ctypes import py_object
 from operator import itemgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -40,6 +39,9 @@ class Packed(tuple[list[Any], "int | None", "int | None", list[object]]):
     owners: list[object] = property(itemgetter(3))  # type: ignore[assignment]
 
 
+_new = tuple.__new__  # which takes less than to call the class
+
+
 class Packer:
     """Converts the arguments of one kernel for one driver. `contiguous` refuses arrays that are not C-contiguous."""
 
@@ -65,7 +67,7 @@ class Packer:
             answer = self._answers.pop()
         except IndexError:
             answer = Answer()
-        tensor, reference = answer.tensor, answer.reference
+        array, tensor, reference = answer.array, answer.tensor, answer.reference
         for value, (slot, plain, low, high) in zip(args, self._plan):
             if plain is not None:
                 values.append(value if type(value) is plain and low <= value <= high else _decoded(slot, value))
@@ -76,16 +78,17 @@ class Packer:
                 kind = type(value)
                 table = None if is_debugging else exchange_table(kind)
                 ask = None if table is None else table.ask
-            if ask is not None and not ask(py_object(value), reference):
-                address, device_type, where, axes, strides, offset = tensor_fields(tensor)
-                fits = device_type in reached and (
-                    any_order
-                    or not strides
-                    or (axes == 1 and first_strides[strides].value == 1)
-                    or has_order_of_c(tensor)
-                )
-            else:
-                fits = False
+            fits = False
+            if ask is not None:
+                array.value = value
+                if not ask(array, reference):
+                    address, device_type, where, axes, strides, offset = tensor_fields(tensor)
+                    fits = device_type in reached and (
+                        any_order
+                        or not strides
+                        or (axes == 1 and first_strides[strides].value == 1)
+                        or has_order_of_c(tensor)
+                    )
             if fits:
                 values.append(address + offset if offset else address)
                 owners.append(value)
@@ -106,13 +109,18 @@ class Packer:
                     device = where
                 else:
                     others.append((slot, where))
-        library = _first(streams, answer) if streams else None
+        library = None
+        for source in streams:  # the first library that tells
+            library = source if source.__class__ is int else source[0].stream(source[1], source[2], answer)
+            if library is not None:
+                break
+        array.value = None
         self._answers.append(answer)
         if others:
             self._check_reach(device, others)
         if is_debugging:
             self._check_addresses(args, None if device < 0 else device)
-        return Packed((values, None if device < 0 else device, library, owners))
+        return _new(Packed, (values, None if device < 0 else device, library, owners))
 
     def _place_of(self, slot: Slot, value: Any, is_debugging: int) -> tuple[int, int, Any, object]:
         """Find the memory of what has no exchange table, or needs a closer look."""
@@ -325,15 +333,6 @@ def _decoded(slot: Slot, value: object) -> object:
     """Convert any value of a scalar or a struct to what is written for it: a number, or bytes."""
     data, code = slot.encode(value), value_code(slot.parameter.type)
     return data if code.endswith("s") else struct.unpack("=" + code, data)[0]
-
-
-def _first(streams: Sequence[_Stream], answer: Answer) -> int | None:
-    """Return the stream of the first library that tells."""
-    for source in streams:
-        stream = source if isinstance(source, int) else source[0].stream(source[1], source[2], answer)
-        if stream is not None:
-            return stream
-    return None
 
 
 class _Never:

@@ -69,7 +69,7 @@ ATTENDED = _State.attended.offset // 8
 
 _CHOICES, _USED, _LAUNCHES = (getattr(_State, name).offset // 8 for name in ("choices", "used", "launches"))
 
-_LAUNCH, _RECENT = Struct("=QQ3I3Iq"), _State.recent.offset
+_LAUNCH, _RECENT = Struct("=QQ24sq"), _State.recent.offset
 _put, _SIZE = _LAUNCH.pack_into, _LAUNCH.size
 
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_state))  # C reads it until the process ends, longer than this module lives
@@ -122,11 +122,10 @@ def choose(used: bool) -> None:
     words[_CHOICES] += 1
 
 
-def record(kernel: int, grid: tuple[int, int, int], block: tuple[int, int, int], device: int, stream: int) -> None:
-    """Note a launch."""
+def record(kernel: int, sizes: bytes, device: int, stream: int) -> None:
+    """Note a launch; the sizes are those of `LaunchConfig`."""
     launches = words[_LAUNCHES]
-    (x, y, z), (i, j, k) = grid, block
-    _put(_bytes, _RECENT + launches % RECENT_SIZE * _SIZE, kernel, stream, x, y, z, i, j, k, device)
+    _put(_bytes, _RECENT + launches % RECENT_SIZE * _SIZE, kernel, stream, sizes, device)
     words[_LAUNCHES] = launches + 1
 
 

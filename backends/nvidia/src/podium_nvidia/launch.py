@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from podium.backend import LaunchConfig, Parameters
@@ -25,15 +25,20 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
 
     A thread that had no context keeps the primary one, as it does in generated launches: the next launch finds it.
     """
-    cuda, are_free, has_one = _cuda()
+    cuda, are_free, has_one, legacy = _cuda()
     if has_one and not stream and not device:
         # Without a context such a launch fails by itself, which is found out cheaper than by asking.
-        launched = _launch(cuda, function, config, device, stream, parameters)
+        if config.is_plain:  # most launches: here, since to call another function takes as long as what is done in it
+            (x, y, z), (i, j, k) = config.grid, config.block
+            kernel, pointer = _kernel(function), parameters.pointer
+            (launched,) = cuda.cuLaunchKernel(kernel, x, y, z, i, j, k, config.shared, legacy, pointer, 0)
+        else:
+            launched = _launch(cuda, function, config, device, stream, parameters)
         if not launched:
             return 0
         status, _ = cuda.cuCtxGetDevice()
         if not status:
-            return launched
+            return int(launched)
     else:
         status, current = cuda.cuCtxGetDevice()
         if not status and are_free and int(current) == device:
@@ -47,22 +52,29 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
 
 
 @cache
-def _cuda() -> tuple[Any, bool, bool]:
-    """Return cuda-python; whether kernels can be launched in any context of their device, not so with old drivers; and
-    whether, besides, there is one device, so that whatever context is current is of it.
+def _cuda() -> tuple[Any, bool, bool, Any]:
+    """Return cuda-python; whether kernels can be launched in any context of their device, not so with old drivers;
+    whether, besides, there is one device, so that whatever context is current is of it; and the legacy stream.
     """
-    are_free = uses_libraries()
-    return bindings(), are_free, are_free and count() == 1
+    cuda, are_free = bindings(), uses_libraries()
+    # cuda-python takes stream 0 for the per-thread one if this is set
+    is_other = os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM") == "1"
+    return cuda, are_free, are_free and count() == 1, cuda.CUstream(_LEGACY if is_other else 0)
+
+
+@lru_cache(maxsize=1024)
+def _kernel(function: int) -> Any:
+    """Return cuda-python's object of a number, which it would make for each launch."""
+    return bindings().CUfunction(function)
 
 
 def _launch(cuda: Any, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
-    if not stream:
-        stream = _legacy_stream()
+    queue, kernel, pointer = cuda.CUstream(stream) if stream else _cuda()[3], _kernel(function), parameters.pointer
     if config.is_plain:
         (x, y, z), (i, j, k) = config.grid, config.block
-        (status,) = cuda.cuLaunchKernel(function, x, y, z, i, j, k, config.shared, stream, parameters.pointer, 0)
+        (status,) = cuda.cuLaunchKernel(kernel, x, y, z, i, j, k, config.shared, queue, pointer, 0)
     else:
-        (status,) = cuda.cuLaunchKernelEx(_shape(cuda, config, stream), function, parameters.pointer, 0)
+        (status,) = cuda.cuLaunchKernelEx(_shape(cuda, config, queue), kernel, pointer, 0)
     if not status and stream > _LEGACY:  # the legacy stream is never captured
         status, state = cuda.cuStreamIsCapturing(stream)
         if not status and state and not takes(device, stream, function):
@@ -71,18 +83,12 @@ def _launch(cuda: Any, function: int, config: LaunchConfig, device: int, stream:
     return int(status)
 
 
-@cache
-def _legacy_stream() -> int:
-    # cuda-python takes stream 0 for the per-thread one if this is set
-    return _LEGACY if os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM") == "1" else 0
-
-
-def _shape(cuda: Any, config: LaunchConfig, stream: int) -> Any:
+def _shape(cuda: Any, config: LaunchConfig, stream: Any) -> Any:
     shape = cuda.CUlaunchConfig()
     shape.gridDimX, shape.gridDimY, shape.gridDimZ = config.grid
     shape.blockDimX, shape.blockDimY, shape.blockDimZ = config.block
     shape.sharedMemBytes = config.shared
-    shape.hStream = cuda.CUstream(stream)
+    shape.hStream = stream
     shape.attrs = [_attribute(cuda, key, words) for key, words in launch_attributes(config)]
     shape.numAttrs = len(shape.attrs)
     return shape
