@@ -56,6 +56,7 @@ class _State(ctypes.Structure):
         ("launches", ctypes.c_uint64),
         ("recent", _Launch * RECENT_SIZE),
         ("turn", ctypes.c_uint64),
+        ("alone", ctypes.c_uint64),
     ]
 
 

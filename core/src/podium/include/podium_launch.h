@@ -69,7 +69,9 @@ struct podium_state {
         uint32_t grid[3], block[3];
         int64_t device;
     } recent[64];
-    uint64_t turn; /* podium_lock.h: the thread that came back for the interpreter lock last, or 0 */
+    /* podium_lock.h: */
+    uint64_t turn;  /* the thread that came back for the interpreter lock last, or 0 */
+    uint64_t alone; /* the only thread that has launched; 0 if there was none, 1 if there were several */
 };
 static struct podium_state *podium_process; /* known when there is anything that launches */
 
