@@ -1,4 +1,4 @@
-"""The driver's launch call in other ways, and what stands between two launches, each in a loop in C. A part of gpu.py."""
+"""The driver's launch call in other ways, and what stands between two of them, in loops in C. A part of gpu.py."""
 
 from __future__ import annotations
 

@@ -480,7 +480,10 @@ def _library() -> type[ExchangeArray]:
 
 
 def test_many_array_types_go_round(device: Pair) -> None:
-    """The C code knows the last types only; more of them than it has room for stay correct and do not pile up."""
+    """The C code knows the last types only; more of them than it has room for stay correct and do not pile up.
+
+    Beside them it keeps the one that was seen last with an exchange table.
+    """
     types = [exchange_type() if index % 2 else type("Plain", (FakeArray,), {}) for index in range(50)]
     for index, kind in enumerate(types * 2):
         assert address_of(device.same(kind(64 * index))) == 64 * index
@@ -490,7 +493,7 @@ def test_many_array_types_go_round(device: Pair) -> None:
     for _ in range(20):
         device.same(type("Other", (FakeArray,), {})(64))
     gc.collect()
-    assert sum(each() is not None for each in gone) == 0
+    assert sum(each() is not None for each in gone) <= 1
 
 
 def test_torch_tensors() -> None:

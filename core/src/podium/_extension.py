@@ -87,7 +87,7 @@ class Extension:
         library = compiler.compile({main: source}, main, self._flags(), objects=objects)
         self._check_unchanged(surroundings)
         default_cache().put(key, library)
-        return load_extension(self._name, library)
+        return load_extension(self._name, library, in_background=True)
 
     def _check_unchanged(self, surroundings: str) -> None:
         """Raise `CompileError` if the files are not those that a key was made of: it must not stand for other code."""

@@ -33,6 +33,7 @@ class Launch:
         check_features(binding.name, binding.driver, config)
         self.binding, self.config, self.stream = binding, config, stream
         self._generated: Callable[..., None] | None = None
+        self._made: Callable[..., None] | None = None  # the same, a launch before it is used
         self._may_move = binding.launcher.may_move
         # The functions by device, and the epoch that they are of. A table of an older one may still be written to.
         self._prepared: tuple[int, dict[int, int | None]] = (binding.epoch, {})
@@ -51,17 +52,20 @@ class Launch:
 
     def __call__(self, *args: Any, **keywords: Any) -> None:
         """Launch."""
-        if self._generated is not None or (self._may_move and self._promote()):
-            self._generated(*args, **keywords)  # type: ignore[misc]
-        elif keywords:
+        if self._generated is not None:
+            self._generated(*args, **keywords)
+            return
+        if self._may_move:
+            self._step()
+        if keywords:
             self._with_keywords(args, keywords)
         else:
             self._run(args)
 
     def twin(self) -> Callable[..., None]:
         """Return the generated launch of the same behaviour if its module is there by now, else this one."""
-        if self._generated is None:
-            self._promote()
+        if self._generated is None and self.binding.launcher.promote() and self._fits_in_c():
+            self._move(self._made or self.binding.launcher.bind(self))
         return self if self._generated is None else self._generated
 
     def slow(self, *args: Any, **keywords: Any) -> None:
@@ -107,14 +111,20 @@ class Launch:
         config = self.config
         return max(*config.grid, *config.block, *config.cluster) < 1 << 32 and config.shared < 1 << 63
 
-    def _promote(self) -> bool:
+    def _step(self) -> None:
+        """Take a step towards the generated twin, if its module is there: one a launch, beside which all are long."""
         launcher = self.binding.launcher
+        if launcher.generated is None:
+            launcher.promote()
+        elif self._made is not None:
+            self._move(self._made)
         # the generated one has C integers; what is over them is over every limit
-        if not launcher.promote() or not self._fits_in_c():
-            return False
-        self._generated = launcher.bind(self)
-        self.binding.replace(self, self._generated)
-        return True
+        elif self._fits_in_c():
+            self._made = launcher.bind(self)
+
+    def _move(self, made: Callable[..., None]) -> None:
+        self._generated = made
+        self.binding.replace(self, made)
 
     def _run(self, args: tuple[Any, ...]) -> None:
         binding = self.binding

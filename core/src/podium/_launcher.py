@@ -9,7 +9,7 @@ plain back to the methods here, so there is one place for each decision and each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -287,24 +287,17 @@ class Launcher:
         return config
 
     def fire(
-        self,
-        config: LaunchConfig,
-        device: int,
-        stream: int,
-        function: int,
-        packed: Packed,
-        args: Sequence[object],
-        is_watched: bool = False,
+        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Any, raw: Any = False
     ) -> None:
-        """Launch converted arguments from Python: scratch, hooks, the record of launches, the driver call."""
+        """Launch converted arguments from Python: scratch, record and driver call; and hooks, if it is not `raw`."""
         if self._build is not None:
             if self._launched:
                 self.build()
             self._launched = True
-        if words[ATTENDED] and not is_watched:  # else in one frame: a call of Python's takes as long as what is done here
+        if words[ATTENDED] and not raw:
             self._fire_watched(config, device, stream, function, packed, args)
             return
-        values, driver = packed[0], self.driver
+        values, driver, layout = packed[0], self.driver, self.layout
         scratch: list[object] | tuple[()] = ()
         if self.scratch:
             values, scratch = list(values), []
@@ -312,7 +305,6 @@ class Launcher:
                 address, owner = self._allocate_scratch(which, config.blocks, device, stream)
                 values.append(address)
                 scratch.append(owner)
-        layout = self.layout
         parameters = layout.lay_out(values)
         record(self._id, config.sizes, device, stream)
         status = driver.launch(function, config, device, stream, parameters)
@@ -322,23 +314,26 @@ class Launcher:
         if stream and driver.host_memory:
             self._keep_alive(device, stream, *args, *packed.owners, *scratch)
 
-    def _fire_watched(self, config: LaunchConfig, device: int, stream: int, *launched: Any) -> None:
+    _fire = fire  # what a subclass has in its place is not called once more
+
+    def _fire_watched(
+        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Any
+    ) -> None:
         attended = words[ATTENDED]
         if attended & _state.FORKED:
             self._check_fork()
 
         def launch() -> None:
-            Launcher.fire(self, config, device, stream, *launched, is_watched=True)
+            self._fire(config, device, stream, function, packed, args, raw=True)
             if _debug.enabled() and not self.driver.capturing(device, stream):  # waiting would destroy the capture
                 status = self.driver.synchronize(device, stream)
                 if status:
                     self._raise_status(status, *config.grid, *config.block, device, stream)
 
-        if not attended & _state.HOOKS:
+        if attended & _state.HOOKS:
+            hooks.around(self.event(config, device, stream, packed, args), launch)
+        else:
             launch()
-            return
-        _, packed, args = launched
-        hooks.around(self.event(config, device, stream, packed, args), launch)
 
     def event(self, config: LaunchConfig, device: int, stream: int, packed: Packed, args: Any) -> LaunchEvent:
         """Return what hooks are told of a launch."""

@@ -100,15 +100,18 @@ def is_whole(code: bytes) -> bool:
     return True
 
 
-def load_extension(name: str, data: bytes) -> ModuleType:
+def load_extension(name: str, data: bytes, *, in_background: bool = False) -> ModuleType:
     """Import a Python extension module from its bytes; it is not entered in ``sys.modules``.
 
-    `name` is the module's name. Raises `LoadError` with the loader's own words, and ValueError for a bad name.
+    `name` is the module's name. What is done in the background keeps others from the interpreter lock only for a part
+    of the time. Raises `LoadError` with the loader's own words, and ValueError for a bad name.
     """
 
     def load(path: str) -> ModuleType:
         from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
+        if in_background:
+            _map_without_lock(path)
         loader = ExtensionFileLoader(name, path)
         before = sys.modules.get(name)
         spec = ModuleSpec(name, loader, origin=path)
@@ -124,6 +127,18 @@ def load_extension(name: str, data: bytes) -> ModuleType:
         return module
 
     return _map(name, ".pyd" if os.name == "nt" else ".so", data, load, keep_file=False)
+
+
+def _map_without_lock(path: str) -> None:
+    """Let the dynamic loader have the file already; Python's import keeps the interpreter lock while it loads."""
+    import ctypes
+
+    try:
+        load = ctypes.CDLL(None).dlopen
+    except (AttributeError, OSError, TypeError):  # a system without it, or where it is not to be found
+        return
+    load.restype = ctypes.c_void_p
+    load(os.fsencode(path), os.RTLD_NOW)  # if it cannot, the import says why
 
 
 def _map(name: str, suffix: str, data: bytes, load: Callable[[str], _Loaded], *, keep_file: bool) -> _Loaded:

@@ -111,7 +111,7 @@ class Packer:
                     others.append((slot, where))
         library = None
         for source in streams:  # the first library that tells
-            library = source if source.__class__ is int else source[0].stream(source[1], source[2], answer)
+            library = source if isinstance(source, int) else source[0].stream(source[1], source[2], answer)
             if library is not None:
                 break
         array.value = None

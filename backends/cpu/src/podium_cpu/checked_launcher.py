@@ -41,12 +41,12 @@ class CheckedLauncher(CpuLauncher):
     generated_level = False  # the generated code does not know how long arrays are
 
     def fire(
-        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Any, args: Sequence[object]
+        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Any, args: Any, raw: bool = False
     ) -> None:
         """Launch with copies, and wait for the launch."""
         driver = cast("CpuDriver", self.driver)
         if driver.checks is None or not driver.checks.sanitizers.address:
-            super().fire(config, device, 0, function, packed, args)
+            super().fire(config, device, 0, function, packed, args, raw)
             return
         found = list(self._arrays(packed, args))
         ranges = _merge([each for _, each in found])
@@ -65,7 +65,7 @@ class CheckedLauncher(CpuLauncher):
                 if owner.copy is not None:
                     values[index] += owner.copy.start - owner.start
             with driver.checks.naming(names):
-                super().fire(config, device, 0, function, type(packed)((values, *packed[1:])), args)
+                super().fire(config, device, 0, function, type(packed)((values, *packed[1:])), args, raw)
         finally:
             for each in ranges:
                 if each.copy is not None:
