@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import gc
 import inspect
+import itertools
 import pickle
 import sys
 import threading
@@ -90,6 +91,42 @@ def test_known_launches_are_found_without_python(
                 3 - len(grid) if isinstance(grid, tuple) else 2
             )
     assert looked_up == []
+
+
+def test_the_last_launch_is_found_by_the_number(
+    kernel: Kernel, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GRD-01: a grid that is computed anew each time finds its launch, and one that is near finds another."""
+    sizes = ("70000", "70001", "70000", str((1 << 30) + 3), str((1 << 30) + 4), str((1 << 30) + 3), "3")
+    for size in sizes:
+        kernel[int(size), int("64")](None, 1)
+    looked_up = counting(monkeypatch, Binding, "get")
+    for size in sizes:
+        for _ in range(2):
+            kernel[int(size), int("64")](None, 1)
+            assert fake.launches[-1].grid == (int(size), 1, 1) and fake.launches[-1].block == (64, 1, 1)
+    assert looked_up == []
+
+
+def test_a_kernel_without_a_table_and_subclasses_of_kernels(kernel: Kernel, fake: FakeDriver) -> None:
+    """C reads the table where it lies in a kernel, there or not; a class may have a look-up of its own in front."""
+    keys: list[Any] = []
+
+    class Noting(Kernel):
+        def __getitem__(self, key: Any) -> Callable[..., None]:
+            keys.append(key)
+            return super().__getitem__(key)
+
+    class Plain(Kernel):
+        pass
+
+    del kernel._shortcut
+    for made in (kernel, Noting(kernel.module, None), Plain(kernel.module, None)):
+        for _ in range(3):
+            made[2, 1](None, 1)
+            assert fake.launches[-1].grid == (2, 1, 1)
+    assert keys == [(2, 1)] * 3
+    assert inspect.signature(Kernel.__getitem__).parameters.keys() == {"self", "key"}
 
 
 @pytest.mark.parametrize(
@@ -292,6 +329,29 @@ def test_launchers_are_called_the_same(fake: FakeDriver, level: str) -> None:
         with pytest.raises(TypeError):
             plain(1, 1, 1, 0, function, x=5)
     assert list(inspect.signature(plain).parameters)[:5] == ["grid_x", "grid_y", "grid_z", "stream", "function"]
+
+
+def test_arrays_like_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What C saw last makes no difference: arrays of several libraries and devices launch, or fail, as in Python."""
+    exchange().set_stream(0, 900)
+    one, two, silent = exchange_type(), exchange_type(), exchange_type(1)
+    arrays = (one(64), one(128, 1), two(192), silent(256), InterfaceArray(512, stream=5), None)
+    found: dict[str, list[Any]] = {"interpreted": [], "generated": []}
+    for level, outcomes in found.items():
+        monkeypatch.setenv("PODIUM_LAUNCHER", level)
+        driver = knowing_driver_class()()
+        with podium.use(driver):
+            launch = podium.kernel("__global__ void k(float* x, float* y, float* z) {}")[1, 1]
+            for order in itertools.product(arrays, repeat=3):
+                try:
+                    launch(*order)
+                except ArgumentError as error:
+                    outcomes.append(type(error))
+                else:
+                    made = driver.launches[-1]
+                    outcomes.append((made.device, made.stream, made.parameters))
+    assert found["interpreted"] == found["generated"]
+    assert {outcome[1] for outcome in found["generated"] if isinstance(outcome, tuple)} == {5, 900, 901, 7000}
 
 
 # ---- stream= ----
