@@ -75,9 +75,6 @@ NUMBERS = {
     "PODIUM_NVIDIA_HOST_MEMORY": "CU_MEMORYTYPE_HOST",
     "PODIUM_NVIDIA_DEVICE_MEMORY": "CU_MEMORYTYPE_DEVICE",
     "PODIUM_NVIDIA_PER_THREAD_STREAM": "(uintptr_t)CU_STREAM_PER_THREAD",
-    "PODIUM_NVIDIA_BUFFER_END": "(uintptr_t)CU_LAUNCH_PARAM_END",
-    "PODIUM_NVIDIA_BUFFER": "(uintptr_t)CU_LAUNCH_PARAM_BUFFER_POINTER",
-    "PODIUM_NVIDIA_BUFFER_SIZE": "(uintptr_t)CU_LAUNCH_PARAM_BUFFER_SIZE",
     "offsetof(CUlaunchAttributeValue, clusterDim)": "0",
     "offsetof(CUlaunchAttributeValue, priority)": "0",
 }

@@ -25,8 +25,7 @@ def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
     places of the values with those that the interpreted level gives them, and that binaries are compared with.
     """
     members, unpack, addresses, places = [], [], [], []
-    layout = Layout(Signature(parameters), scratch)
-    offsets = iter(layout.offsets)
+    offsets = iter(Layout(Signature(parameters), scratch).offsets)
     for index, parameter in enumerate(parameters):
         kind, member = parameter.type.kind, f"p{index}"
         if kind == "constexpr":
@@ -50,7 +49,6 @@ def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
         places.append(f"PODIUM_IS_AT(scratch, {next(offsets)}, {8 * scratch})")
     pointers = sum(parameter.type.kind == "pointer" for parameter in parameters)
     counts = (len(parameters), pointers, scratch, len(addresses))
-    packed = 0 if any(parameter.type.kind == "struct" for parameter in parameters) else layout.size
     offset = "offsetof(struct podium_values, scratch)" if scratch else "0"
     lines = [
         '#include "podium_scalars.h"',
@@ -68,7 +66,6 @@ def signature_source(parameters: tuple[Parameter, ...], scratch: int) -> str:
         "    (void)values, (void)addresses;",
         "}",
         "const struct podium_signature podium_signature = {",
-        f"    {', '.join(map(str, counts))}, sizeof(struct podium_values), _Alignof(struct podium_values),",
-        f"    {offset}, {packed}}};",
+        f"    {', '.join(map(str, counts))}, sizeof(struct podium_values), _Alignof(struct podium_values), {offset}}};",
     ]
     return "\n".join([*lines, ""])

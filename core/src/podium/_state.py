@@ -71,7 +71,8 @@ ATTENDED = _State.attended.offset // 8
 _CHOICES, _USED, _LAUNCHES = (getattr(_State, name).offset // 8 for name in ("choices", "used", "launches"))
 
 _LAUNCH, _RECENT = Struct("=QQ24sq"), _State.recent.offset
-_put, _SIZE = _LAUNCH.pack_into, _LAUNCH.size
+_put = _LAUNCH.pack_into
+_PLACES = tuple(range(_RECENT, _RECENT + RECENT_SIZE * _LAUNCH.size, _LAUNCH.size))
 
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_state))  # C reads it until the process ends, longer than this module lives
 _ids = itertools.count(1)
@@ -126,7 +127,7 @@ def choose(used: bool) -> None:
 def record(kernel: int, sizes: bytes, device: int, stream: int) -> None:
     """Note a launch; the sizes are those of `LaunchConfig`."""
     launches = words[_LAUNCHES]
-    _put(_bytes, _RECENT + launches % RECENT_SIZE * _SIZE, kernel, stream, sizes, device)
+    _put(_bytes, _PLACES[launches % RECENT_SIZE], kernel, stream, sizes, device)
     words[_LAUNCHES] = launches + 1
 
 

@@ -111,29 +111,16 @@ static CUresult read_attributes(const CUlaunchConfig *config, const int *device,
 }
 
 static CUresult read_buffer(void **extra, struct recorded *recorded) {
-    const unsigned char *buffer = NULL;
+    const void *buffer = NULL;
     size_t size = 0;
     for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
         if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[1];
         else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) size = *(const size_t *)extra[1];
         else return CUDA_ERROR_INVALID_VALUE;
     }
-    REQUIRE(buffer && size == recorded->launch.parameter_bytes, CUDA_ERROR_INVALID_VALUE);
-    for (uint32_t i = 0; i < recorded->launch.parameter_count; i++) {
-        const struct parameter *parameter = &recorded->parameters[i];
-        memcpy(recorded->bytes + parameter->offset, buffer + parameter->offset, parameter->size);
-    }
+    REQUIRE(buffer && size >= recorded->launch.parameter_bytes, CUDA_ERROR_INVALID_VALUE);
+    memcpy(recorded->bytes, buffer, recorded->launch.parameter_bytes);
     return CUDA_SUCCESS;
-}
-
-static void count_stale(struct recorded *recorded) {
-    for (uint32_t i = 0; i < recorded->launch.parameter_count; i++) {
-        const struct parameter *parameter = &recorded->parameters[i];
-        uint64_t address;
-        if (parameter->size != sizeof address) continue;
-        memcpy(&address, recorded->bytes + parameter->offset, sizeof address);
-        recorded->launch.stale += memory_is_stale(address);
-    }
 }
 
 static CUresult read_parameters(void **parameters, void **extra, struct recorded *recorded) {
@@ -142,16 +129,16 @@ static CUresult read_parameters(void **parameters, void **extra, struct recorded
     REQUIRE(!parameters || !extra, CUDA_ERROR_INVALID_VALUE);
     if (!launch->parameter_count) return CUDA_SUCCESS;
     REQUIRE(parameters || extra, CUDA_ERROR_INVALID_VALUE);
-    if (extra) {
-        CHECK(read_buffer(extra, recorded));
-    } else {
-        for (uint32_t i = 0; i < launch->parameter_count; i++) {
-            const struct parameter *parameter = &recorded->parameters[i];
-            REQUIRE(parameters[i], CUDA_ERROR_INVALID_VALUE);
-            memcpy(recorded->bytes + parameter->offset, parameters[i], parameter->size);
-        }
+    if (extra) return read_buffer(extra, recorded);
+    for (uint32_t i = 0; i < launch->parameter_count; i++) {
+        const struct parameter *parameter = &recorded->parameters[i];
+        REQUIRE(parameters[i], CUDA_ERROR_INVALID_VALUE);
+        memcpy(recorded->bytes + parameter->offset, parameters[i], parameter->size);
+        uint64_t address;
+        if (parameter->size != sizeof address) continue;
+        memcpy(&address, recorded->bytes + parameter->offset, sizeof address);
+        launch->stale += memory_is_stale(address);
     }
-    count_stale(recorded);
     return CUDA_SUCCESS;
 }
 

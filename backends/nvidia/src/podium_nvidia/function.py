@@ -294,39 +294,30 @@ def _compare_parameters(loaded: _Loaded, handle: int, code: ObjectCode, name: st
         return
     signature = code.entry(name).signature
     wanted = [
-        (f"parameter {parameter.name!r} ({parameter.type})", parameter.type.size, parameter.type.alignment)
-        for parameter in signature.passed
+        (f"parameter {parameter.name!r} ({parameter.type})", parameter.type.size) for parameter in signature.passed
     ]
     for which in ("global", "profile"):
         if code.metadata.get(f"{which}_scratch_size") is not None:
-            wanted.append((f"the pointer to {which} scratch memory", 8, 8))
-    found = list(_parameters(loaded, handle))
-    # Structs may be aligned otherwise there; without any the driver is given all parameters in one buffer.
-    is_packed = not any(parameter.type.kind == "struct" for parameter in signature.passed)
-    end = 0
-    for index, (what, size, alignment) in enumerate(wanted):
-        start = -(-end // alignment) * alignment
-        end = start + size
+            wanted.append((f"the pointer to {which} scratch memory", 8))
+    found = list(_parameter_sizes(loaded, handle))
+    for index, (what, size) in enumerate(wanted):
         if index >= len(found):
             problem = f"the binary has {len(found)} parameters and the signature {len(wanted)}; {what} is too many"
-        elif found[index][1] != size:
-            problem = f"{what} has {size} bytes, and {found[index][1]} in the binary, where it is number {index}"
-        elif is_packed and found[index][0] != start:
-            problem = f"{what} is at byte {start} of the parameters, and at byte {found[index][0]} in the binary"
+        elif found[index] != size:
+            problem = f"{what} has {size} bytes, and {found[index]} in the binary, where it is number {index}"
         else:
             continue
         raise LoadError(f"{name}({signature}): {problem}", kernel=name, backend="nvidia")
     if len(found) > len(wanted):
         raise LoadError(
             f"{name}({signature}): the binary has {len(found)} parameters and the signature {len(wanted)}; number "
-            f"{len(wanted)}, of {found[len(wanted)][1]} bytes, is missing",
+            f"{len(wanted)}, of {found[len(wanted)]} bytes, is missing",
             kernel=name,
             backend="nvidia",
         )
 
 
-def _parameters(loaded: _Loaded, handle: int) -> Iterator[tuple[int, int]]:
-    """Give the offset and the bytes of each parameter in the binary."""
+def _parameter_sizes(loaded: _Loaded, handle: int) -> Iterator[int]:
     functions = driver()
     ask = functions.cuKernelGetParamInfo if loaded.is_library else functions.cuFuncGetParamInfo
     offset, size = ctypes.c_size_t(), ctypes.c_size_t()
@@ -336,5 +327,5 @@ def _parameters(loaded: _Loaded, handle: int) -> Iterator[tuple[int, int]]:
         if status == INVALID_VALUE:  # there is none of this number
             return
         _check(status)
-        yield offset.value, size.value
+        yield size.value
         index += 1

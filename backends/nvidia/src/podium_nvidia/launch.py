@@ -25,13 +25,13 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
 
     A thread that had no context keeps the primary one, as it does in generated launches: the next launch finds it.
     """
-    cuda, are_free, has_one, legacy = _cuda()
+    cuda, call, are_free, has_one, legacy = _cuda()
     if has_one and not stream and not device:
         # Without a context such a launch fails by itself, which is found out cheaper than by asking.
         if config.is_plain:  # most launches: here, since to call another function takes as long as what is done in it
             (x, y, z), (i, j, k) = config.grid, config.block
             kernel, pointer = _kernel(function), parameters.pointer
-            (launched,) = cuda.cuLaunchKernel(kernel, x, y, z, i, j, k, config.shared, legacy, pointer, 0)
+            (launched,) = call(kernel, x, y, z, i, j, k, config.shared, legacy, pointer, 0)
         else:
             launched = _launch(cuda, function, config, device, stream, parameters)
         if not launched:
@@ -52,14 +52,14 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
 
 
 @cache
-def _cuda() -> tuple[Any, bool, bool, Any]:
-    """Return cuda-python; whether kernels can be launched in any context of their device, not so with old drivers;
+def _cuda() -> tuple[Any, Any, bool, bool, Any]:
+    """Return cuda-python, and its launch call; whether kernels can be launched in any context of their device, not so with old drivers;
     whether, besides, there is one device, so that whatever context is current is of it; and the legacy stream.
     """
     cuda, are_free = bindings(), uses_libraries()
     # cuda-python takes stream 0 for the per-thread one if this is set
     is_other = os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM") == "1"
-    return cuda, are_free, are_free and count() == 1, cuda.CUstream(_LEGACY if is_other else 0)
+    return cuda, cuda.cuLaunchKernel, are_free, are_free and count() == 1, cuda.CUstream(_LEGACY if is_other else 0)
 
 
 @lru_cache(maxsize=1024)
@@ -69,7 +69,7 @@ def _kernel(function: int) -> Any:
 
 
 def _launch(cuda: Any, function: int, config: LaunchConfig, device: int, stream: int, parameters: Parameters) -> int:
-    queue, kernel, pointer = cuda.CUstream(stream) if stream else _cuda()[3], _kernel(function), parameters.pointer
+    queue, kernel, pointer = cuda.CUstream(stream) if stream else _cuda()[4], _kernel(function), parameters.pointer
     if config.is_plain:
         (x, y, z), (i, j, k) = config.grid, config.block
         (status,) = cuda.cuLaunchKernel(kernel, x, y, z, i, j, k, config.shared, queue, pointer, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 from podium import _state
 from podium._extension import Extension
 from podium._launcher_source import signature_source
-from podium._parameters import Parameters
 from podium._status import status_error
 
 if TYPE_CHECKING:
@@ -52,13 +50,11 @@ def driver_loop(
     module = Extension("loop", "podium_driver_loop", source, files=files, folders=folders, common=common).build()
     loop = _Loop(module.address)
     state, function = _state.address(), kernel.load(device)
-    layout = launcher.layout
-    data = bytearray(layout.size)
-    for parameter, offset, value in zip(launcher.signature.passed, layout.offsets, values):
-        data[offset : offset + parameter.type.size] = value.to_bytes(parameter.type.size, sys.byteorder)
-    addresses = Parameters(bytes(data), layout.offsets).addresses()
+    held = (ctypes.c_uint64 * max(1, len(values)))(*values)
+    base = ctypes.addressof(held)
+    addresses = (ctypes.c_void_p * max(1, len(values)))(*(base + 8 * index for index in range(len(values))))
     seconds = ctypes.c_double()
-    kept = module, kernel  # the function lives as long as what it points to
+    kept = module, held, kernel  # the function lives as long as what it points to
 
     def way() -> float:
         status = loop(state, function, block, device, stream, addresses, launches, ctypes.byref(seconds))

@@ -133,8 +133,7 @@ struct podium_call {
  *   podium_driver_device()          the device for launches whose arguments do not tell
  *   podium_driver_stream(device)    the stream for launches that nobody gave one
  *   podium_driver_launch(...)       the driver call, made without the interpreter lock (podium_lock.h); returns its
- *                                   status, 0 for success; it may be below 0. The parameters lie one after the other
- *                                   as in a structure of C, and what it gets are their addresses
+ *                                   status, 0 for success; it may be below 0
  *
  * and may define PODIUM_DRIVER_POINTER to 1 before it includes this header, and then
  *

@@ -26,7 +26,6 @@ struct podium_signature {
     int parameters; /* of the kernel */
     size_t bytes, alignment; /* of struct podium_values */
     size_t scratch_offset;   /* of the scratch pointers in it */
-    size_t packed; /* bytes up to the end of the last parameter; 0 if there is none, or one that a binary may align otherwise */
 };
 extern PODIUM_SHARED const struct podium_signature podium_signature;
 #define PODIUM_ARGUMENTS podium_signature.arguments

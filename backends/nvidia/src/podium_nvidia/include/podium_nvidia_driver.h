@@ -25,11 +25,6 @@ enum podium_nvidia_pointer_attribute {
     PODIUM_NVIDIA_IS_MANAGED = 8,
     PODIUM_NVIDIA_DEVICE_ORDINAL = 9
 };
-enum podium_nvidia_launch_parameter {
-    PODIUM_NVIDIA_BUFFER_END = 0,
-    PODIUM_NVIDIA_BUFFER = 1,
-    PODIUM_NVIDIA_BUFFER_SIZE = 2
-};
 enum podium_nvidia_memory_type {
     PODIUM_NVIDIA_HOST_MEMORY = 1,
     PODIUM_NVIDIA_DEVICE_MEMORY = 2
@@ -201,17 +196,11 @@ PODIUM_APART static int podium_nvidia_captured(uint64_t function) {
 static int podium_nvidia_launch(const struct podium_shape *shape, void *stream, void *function, void **parameters,
                                 int *capturing) {
     const uint32_t *grid = shape->grid, *block = shape->block;
-    size_t size = podium_signature.packed;
     int status;
     if (PODIUM_UNLIKELY(shape->flags != 0 || shape->attribute_count != 0 || shape->cluster[0] != 1 ||
                         shape->cluster[1] != 1 || shape->cluster[2] != 1))
         status = podium_nvidia_launch_ex(shape, stream, function, parameters);
-    else if (size != 0) { /* the driver takes parameters that lie as the kernel has them faster than one by one */
-        void *extra[] = {(void *)PODIUM_NVIDIA_BUFFER, parameters[0], (void *)PODIUM_NVIDIA_BUFFER_SIZE, &size,
-                         (void *)PODIUM_NVIDIA_BUFFER_END};
-        status = podium_nvidia.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                                      (unsigned int)shape->shared, stream, NULL, extra);
-    } else
+    else
         status = podium_nvidia.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                                       (unsigned int)shape->shared, stream, parameters, NULL);
     if (status != PODIUM_NVIDIA_SUCCESS || stream == NULL) return status; /* the legacy stream is never captured */
