@@ -53,8 +53,9 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
 
 @cache
 def _cuda() -> tuple[Any, Any, bool, bool, Any]:
-    """Return cuda-python, and its launch call; whether kernels can be launched in any context of their device, not so with old drivers;
-    whether, besides, there is one device, so that whatever context is current is of it; and the legacy stream.
+    """Return cuda-python, and its launch call; whether kernels can be launched in any context of their device, not so
+    with old drivers; whether, besides, there is one device, so that whatever context is current is of it; and the
+    legacy stream.
     """
     cuda, are_free = bindings(), uses_libraries()
     # cuda-python takes stream 0 for the per-thread one if this is set
