@@ -15,6 +15,7 @@ import calls
 import first_launch
 import first_peers
 import replay
+import switch
 from driver_loop import DriverLoop
 from floor import floor_ways
 from launch_peers import Arguments, measurable_peers, versions_of_peers
@@ -33,6 +34,7 @@ SOURCES = Path(__file__).parent / "gpu"
 PARTS = {
     "launch": "one launch, in every way that podium has, beside the loop in C and beside peers",
     "calls": "the driver's call in other ways, and what stands between two of them, in a loop in C",
+    "switch": "launches one after another while a kernel moves to the generated level",
     "arrays": "launches with the arrays of other libraries",
     "growth": "0 to 256 ints and tensors",
     "threads": "1 to 8 threads, a stream for each",
@@ -62,6 +64,7 @@ def main() -> int:
     measure: dict[str, Callable[[Report], object]] = {
         "launch": lambda report: measure_launch(report, effort),
         "calls": lambda report: calls.measure(report, effort, add_kernel()),
+        "switch": lambda report: switch.measure(report, 1 if options.quick else 3),
         "arrays": lambda report: measure_arrays(report, effort),
         "growth": lambda report: measure_growth(report, effort),
         "threads": lambda report: measure_threads(report, effort),

@@ -105,7 +105,7 @@ def test_the_benchmark_of_a_gpu_runs(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text(TORCH)
     variables = library.environment(library.build(folder=tmp_path))
     variables["PYTHONPATH"] = os.pathsep.join([str(tmp_path), variables["PYTHONPATH"]])
-    printed, results = run(tmp_path, "gpu.py", "launch", variables=variables)
+    printed, results = run(tmp_path, "gpu.py", "launch", "calls", "switch", variables=variables)
     rows = results["One launch"]
     assert isinstance(rows, dict)
     ways = [name for name in rows if name.startswith(("C loop over cuLaunchKernel", "podium"))]
@@ -115,3 +115,6 @@ def test_the_benchmark_of_a_gpu_runs(tmp_path: Path) -> None:
     for peer in ("CuPy", "Triton", "numba"):
         assert any(name.startswith(peer) for name in rows)
     assert "| torch |  |  |  |  | failed: RuntimeError: there is no such compiler |" in printed
+    assert len(results["The driver's call"]) == 9  # type: ignore[arg-type]
+    (moving,) = results["Moving to the generated level"].values()  # type: ignore[attr-defined]
+    assert len(moving["steps_s"]) == 3
