@@ -412,6 +412,27 @@ def test_streams_that_memory_cannot_be_in(fake: FakeDriver) -> None:
             make()
 
 
+def test_a_device_and_a_stream_of_another_one(calls: list[tuple[str, int, int | None]]) -> None:
+    """A podium stream tells the device; a device that is another one is refused where both are taken (CTX-06)."""
+    stream = podium.Stream(1)
+    podium.synchronize(stream=stream)
+    assert calls == [("wait", 1, stream.handle)]
+    assert podium.empty(3, stream=stream).device == podium.asarray([1], stream=stream, device=1).device == 1
+
+    def capture() -> None:
+        with podium.capture(stream=stream, device=0):
+            raise AssertionError("the capture began")
+
+    for take in (
+        lambda: podium.empty(3, stream=stream, device=0),
+        lambda: podium.asarray([1], stream=stream, device=0),
+        lambda: podium.synchronize(0, stream),
+        capture,
+    ):
+        with pytest.raises(ArgumentValueError, match="on fake device 1> is of another device than 0; leave out the de"):
+            take()
+
+
 def test_memory_in_a_stream_that_is_captured(
     fake: FakeDriver, calls: list[tuple[str, int, int | None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,7 @@ from podium import _capture
 from podium._active import driver_config
 from podium._captured_launch import CapturedLaunch
 from podium._executable_graph import DriverGraph, ExecutableGraph, NotedGraph
-from podium._limits import usable_device
-from podium._stream import device_of, stream_handle
+from podium._stream import device_for, stream_handle
 from podium._timeline import Stream
 from podium.errors import CaptureError
 
@@ -94,9 +93,7 @@ def capture(*, stream: Any = None, device: int | None = None, driver: Driver | s
     raises ends the capture, and there is no graph.
     """
     driver = driver_config._given(driver, "capture")
-    if device is None:
-        device = device_of(stream)
-    index, given = usable_device("capture", driver, device).index, stream_handle(stream, driver)
+    index, given = device_for("capture", driver, device, stream), stream_handle(stream, driver)
     if stream is None and "streams" in driver.features:
         stream = Stream(index, driver=driver)
     handle = stream_handle(stream, driver)

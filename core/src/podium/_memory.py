@@ -20,8 +20,7 @@ from podium._active import driver_config
 from podium._array_values import Values, check_element, read_values
 from podium._arrays import ANYWHERE, CPU, CUDA, HOST_TYPES, ArrayLocation
 from podium._element_types import ElementType, element_type
-from podium._limits import usable_device
-from podium._stream import device_of, stream_handle
+from podium._stream import device_for, stream_handle
 from podium._synchronize import synchronize
 from podium.errors import ArgumentValueError
 
@@ -264,14 +263,14 @@ def empty(
     stream may use it only if it waits for that one, and must be waited for by that one before the array goes.
 
     `driver` is a driver or the name of a backend. Raises TypeError for an unknown element type, ArgumentValueError for
-    a shape that is not one, OutOfResourcesError if there is not enough memory, UnsupportedError if the backend has no
-    pinned memory.
+    a shape that is not one or a stream of another device, OutOfResourcesError if there is not enough memory,
+    UnsupportedError if the backend has no pinned memory.
     """
     driver = driver_config._given(driver, "empty")
     element, axes = element_type(dtype), _shape(shape)
     if pinned and stream is not None:
         raise TypeError("empty: pinned memory is not in the order of a stream; leave out one of the two")
-    device = usable_device("empty", driver, device_of(stream) if device is None else device).index
+    device = device_for("empty", driver, device, stream)
     size = max(1, math.prod(axes) * element.size)
     if pinned:
         buffer = driver.allocate_pinned(size, _ALIGNMENT, device)

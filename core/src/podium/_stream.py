@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from podium._arguments import describe
+from podium._limits import usable_device
 from podium.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["device_of", "stream_handle"]
+__all__ = ["device_for", "stream_handle"]
 
 
 def stream_handle(stream: Any, driver: Driver) -> int | None:
@@ -53,10 +54,23 @@ def stream_handle(stream: Any, driver: Driver) -> int | None:
     return _checked(handle)
 
 
-def device_of(stream: Any) -> int | None:
-    """Return the index of the device of a podium stream; None for others, which do not tell."""
-    device: int | None = stream.device if hasattr(type(stream), "_podium_stream") else None
-    return device
+def device_for(taker: str, driver: Driver, device: int | None, stream: Any) -> int:
+    """Return the index of the device that was given, or else of a podium stream, or else of the current device.
+
+    Raises `LaunchConfigError` for a device that there is not, `ArgumentValueError` for a podium stream of another
+    device or backend; other streams do not tell whose they are.
+    """
+    own: int | None = stream.device if hasattr(type(stream), "_podium_stream") else None
+    if own is not None:
+        stream_handle(stream, driver)
+    index = usable_device(taker, driver, own if device is None else device).index
+    if own is not None and own != index:
+        raise ArgumentValueError(
+            f"{taker}: {stream!r} is of another device than {index}; leave out the device, or take a stream of that",
+            argument="stream",
+            value=repr(stream),
+        )
+    return index
 
 
 def _checked(handle: int) -> int:
