@@ -138,6 +138,8 @@ def test_binaries_are_bytes_or_files(tmp_path: Path) -> None:
     assert read_binary(file) == read_binary(str(file)) == (b"code", str(file))
     with pytest.raises(LoadError, match=r"absent cannot be read: No such file"):
         read_binary(tmp_path / "absent")
+    with pytest.raises(LoadError, match="cannot be read: embedded null byte"):
+        read_binary("no\0path")
 
 
 def test_symbols_of_names_in_cxx() -> None:

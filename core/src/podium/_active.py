@@ -227,7 +227,8 @@ class DriverConfig:
 
         It holds for the code in the block and for asyncio tasks started there, and neither for other threads nor for
         threads started in the block: use it again in those. Blocks can be nested. One in a generator
-        holds for whoever runs that, too, from a ``yield`` in the block until the generator goes on to its end.
+        holds for whoever runs that, too, from a ``yield`` in the block until the generator goes on to its end. It is to
+        be closed there: what another thread or task closes goes on holding for the one that ran it.
 
         Raises `UnknownBackendError` or `InactiveBackendError` on entry, TypeError for an option that the backend does
         not have, and ValueError for a value that an option cannot have.

@@ -18,8 +18,8 @@ def read_binary(source: str | Path | bytes) -> tuple[bytes, str]:
         return bytes(source), "The binary"
     try:
         return Path(source).read_bytes(), os.fspath(source)
-    except OSError as error:
-        raise LoadError(f"{os.fspath(source)} cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # a path that cannot be one is a ValueError
+        raise LoadError(f"{os.fspath(source)} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def find_symbols(entries: Iterable[Entry], symbols: Iterable[str], label: str) -> dict[str, str]:

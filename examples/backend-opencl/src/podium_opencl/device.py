@@ -51,9 +51,7 @@ class OpenDevice:
     @cached_property
     def facts(self) -> DeviceFacts:
         """What a translation has to know of it."""
-        language = re.search(r"(\d+)\.(\d+)", str(self.handle.opencl_c_version))
         return DeviceFacts(
-            c_version=(int(language[1]), int(language[2])) if language else (1, 2),
             extensions=frozenset(str(self.handle.extensions).split()),
             features=_language_features(self.handle),
             max_threads=int(self.handle.max_work_group_size),

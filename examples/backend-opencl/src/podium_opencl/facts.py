@@ -14,12 +14,10 @@ WARP_SIZE = 32
 class DeviceFacts:
     """The part of OpenCL C that a device has.
 
-    `c_version` is that of the language, such as (1, 2); `extensions` are names such as "cl_khr_fp64", `features` those
-    of OpenCL C 3.0, such as "__opencl_c_subgroups". `warp_size` is that of the target,
-    `max_threads` the most in a block.
+    `extensions` are names such as "cl_khr_fp64", `features` those of OpenCL C 3.0, such as "__opencl_c_subgroups".
+    `warp_size` is that of the target, `max_threads` the most in a block.
     """
 
-    c_version: tuple[int, int] = (1, 2)
     extensions: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
     warp_size: int = WARP_SIZE

@@ -28,14 +28,12 @@ class KernelTranslation:
     """A kernel of the output.
 
     `symbol` is its name there; `uses_variables` and `dynamic_shared` tell whether parameters for the variables and for
-    dynamic shared memory stand behind the user's; `static_shared` is in bytes, `max_threads` of a block; None for
-    what only the device knows.
+    dynamic shared memory stand behind the user's; `max_threads` is that of a block, None if only the device knows it.
     """
 
     symbol: str
     dynamic_shared: bool
     uses_variables: bool
-    static_shared: int | None = None
     max_threads: int | None = None
 
 
