@@ -417,7 +417,7 @@ _COMPUTED = (
     "a_mistake_in_a_kernel_is_found_at_its_line a_mistake_in_a_header_is_found_in_the_header damaged_code_is_refused "
     "an_arch_that_there_is_not_is_refused a_kernel_that_is_not_there_is_refused "
     "variables_begin_with_the_values_of_the_source expressions_and_statements functions "
-    "structs_with_members_of_all_kinds warps_go_their_own_ways"
+    "structs_with_members_of_all_kinds warps_go_their_own_ways a_barrier_shows_what_others_have_written"
 )
 _OBSERVED = (
     "two_backends_at_once metadata_may_be_an_object constants_are_in_the_call_and_not_in_the_binary tuples_are_flattened "

@@ -83,6 +83,16 @@ __global__ void apart(int* sums) {
     if (lane == 0) sums[warp] = found;
 }
 """
+_LAST = """
+__global__ void last(int* out) {
+    __shared__ int value;
+    value = 3;
+    __syncthreads();
+    if (threadIdx.x == 0) value = 7;
+    __syncthreads();
+    out[threadIdx.x] = value;
+}
+"""
 _HALF = """
 #include <cuda_fp16.h>
 __global__ void scale(__half* x, float a, int n) {
@@ -167,6 +177,14 @@ class Kernels(Subject):
         sums = podium.asarray(numpy.zeros(3 * warps, numpy.int32))
         podium.kernel(_WARP_SUM)[3, warps * warp](podium.asarray(x), sums)
         assert (sums.numpy() == x.reshape(3 * warps, warp).sum(axis=1)).all()
+
+    @pytest.mark.needs("shared_memory", "barriers")
+    def test_a_barrier_shows_what_others_have_written(self, driver: Driver, level: Level) -> None:
+        """Behind a barrier all threads see the last value of a shared variable, also those that have set it before."""
+        block = self.threads(driver, 64)
+        out = podium.asarray([0] * block)
+        podium.kernel(_LAST)[1, block](out)
+        assert out.tolist() == [7] * block
 
     @pytest.mark.needs("warps")
     def test_warps_go_their_own_ways(self, driver: Driver, level: Level) -> None:
