@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -294,6 +295,61 @@ def test_what_is_no_name_is_told(config: DriverConfig, name: Any) -> None:
     if name is not None:
         with pytest.raises(TypeError, match="podium.driver.resolve takes the name of a backend, not "):
             config.resolve(name)
+
+
+def test_a_task_outlives_the_block_that_it_was_started_in(config: DriverConfig) -> None:
+    """It goes on with what it began with, also behind blocks of its own."""
+
+    async def work(left: asyncio.Event) -> list[str]:
+        await left.wait()
+        seen = [config.active.name]
+        with config.use("host"):
+            seen.append(config.active.name)
+        return [*seen, config.active.name]
+
+    async def start() -> list[str]:
+        left = asyncio.Event()
+        with config.use("other"):
+            task = asyncio.create_task(work(left))
+            await asyncio.sleep(0)
+        left.set()
+        return await task
+
+    assert asyncio.run(start()) == ["other", "host", "other"]
+
+
+def test_a_task_ends_a_block_that_it_was_started_in(config: DriverConfig) -> None:
+    """Whoever leaves a block is out of it, though another task entered it."""
+
+    async def end(block: ExitStack) -> list[str]:
+        seen = [config.active.name]
+        block.close()
+        return [*seen, config.resolve().name]
+
+    async def start() -> list[str]:
+        block = ExitStack()
+        block.enter_context(config.use("other"))
+        return [*await asyncio.create_task(end(block)), config.active.name]
+
+    assert asyncio.run(start()) == ["other", "gpu", "other"]
+
+
+def test_a_generator_that_another_task_closes(config: DriverConfig) -> None:
+    """The task that ran it goes back behind the next block of its own, and does not for ever hold the closed one."""
+
+    async def steps() -> AsyncIterator[str]:
+        with config.use("host"):
+            yield config.active.name
+
+    async def leave_unfinished() -> list[str]:
+        generator = steps()
+        seen = [await generator.__anext__()]
+        await asyncio.create_task(generator.aclose())  # type: ignore[attr-defined]
+        with config.use("other"):
+            seen.append(config.active.name)
+        return [*seen, config.resolve().name]
+
+    assert asyncio.run(leave_unfinished()) == ["host", "other", "gpu"]
 
 
 def test_a_generator_that_another_thread_closes(config: DriverConfig) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from _thread import get_ident  # of `threading`, which choosing a driver does not need
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NoReturn, cast
+from weakref import ref
 
 from podium import _settings
 from podium._import_aware_lock import ImportAwareLock
@@ -78,10 +80,24 @@ class LazyProxy:
 class _Use:
     """One ``with podium.use(...)`` block, and the one around it."""
 
-    __slots__ = ("driver", "is_open", "outer")
+    __slots__ = ("driver", "is_open", "outer", "runner")
 
     def __init__(self, driver: Driver, outer: _Use | None) -> None:
-        self.driver, self.outer, self.is_open = driver, outer, True
+        self.driver, self.outer, self.is_open, self.runner = driver, outer, True, _runner()
+
+    def holds(self) -> bool:
+        """Tell whether it holds here: a task that was started in it keeps it for good, who opened it until its end."""
+        return self.is_open or self.runner != _runner()
+
+
+def _runner() -> tuple[int, ref[object] | None]:
+    """Return what runs the caller: a thread, and in it a task of asyncio, if that is in use."""
+    current_task = getattr(sys.modules.get("asyncio.tasks"), "current_task", None)
+    try:
+        task = current_task() if current_task is not None else None
+    except RuntimeError:  # the thread runs no event loop
+        task = None
+    return get_ident(), None if task is None else ref(task)
 
 
 class DriverConfig:
@@ -225,15 +241,15 @@ class DriverConfig:
         `options` are what the backend lets its users choose, such as ``podium.use("cpu", sanitize="address")``. There
         is one driver for each combination of them, and what kernels have on one of them they do not share with others.
 
-        It holds for the code in the block and for asyncio tasks started there, and neither for other threads nor for
-        threads started in the block: use it again in those. Blocks can be nested. One in a generator
+        It holds for the code in the block and for asyncio tasks started there, to their end, and neither for other
+        threads nor for threads started in the block: use it again in those. Blocks can be nested. One in a generator
         holds for whoever runs that, too, from a ``yield`` in the block until the generator goes on to its end. It is to
         be closed there: what another thread or task closes goes on holding for the one that ran it.
 
         Raises `UnknownBackendError` or `InactiveBackendError` on entry, TypeError for an option that the backend does
         not have, and ValueError for a value that an option cannot have.
         """
-        block = _Use(self._checked(choice, "podium.use", options), self._open_block())
+        block = _Use(self._checked(choice, "podium.use", options), self._holding_block())
         if not self._is_used:
             self._is_used = True
         self._innermost.set(block)
@@ -242,7 +258,7 @@ class DriverConfig:
             yield block.driver
         finally:
             block.is_open = False
-            self._leave_closed()
+            self._leave(block)
 
     def register(self, driver_class: type[Driver]) -> type[Driver]:
         """Add a backend that no distribution provides, by its driver class; returns the class.
@@ -293,15 +309,15 @@ class DriverConfig:
             made = self.__dict__.setdefault("_made_selection", Selection(self._lock))
         return made
 
-    def _leave_closed(self) -> None:
-        """Go back to the innermost block that is open: a generator may be closed in any order, and in any thread."""
-        block = self._open_block()
+    def _leave(self, closed: _Use) -> None:
+        """Go back to the innermost block that holds: a generator may be closed in any order, and in any thread."""
+        block = self._holding_block(closed)
         self._innermost.set(block)
         self._used.set(None if block is None else block.driver)
 
-    def _open_block(self) -> _Use | None:
+    def _holding_block(self, closed: _Use | None = None) -> _Use | None:
         block = self._innermost.get()
-        while block is not None and not block.is_open:
+        while block is not None and (block is closed or not block.holds()):
             block = block.outer
         return block
 
