@@ -60,17 +60,17 @@ import podium
 podium.driver.resolve()
 look("choice")
 x = podium.asarray([1.0] * 32)
-for thread in threading.enumerate():
-    if thread is not threading.current_thread():
-        thread.join()
+while threading.active_count() > 1:  # a thread may begin another one
+    threading.enumerate()[-1].join()
 look("device")
+maps = open("/proc/self/maps").read()
 events.clear()
 kernel = podium.kernel("__global__ void add_two(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 2; }")
 kernel[1, 32](x, 31)
 read = list(events)
 look("launch")
 import json
-print(json.dumps([steps, read]))
+print(json.dumps([steps, read, "/libnvrtc.so" in maps]))
 """
 
 # What choosing imports beside pluggy and what that imports: the list is whole, so that nothing comes in unnoticed.
@@ -183,7 +183,7 @@ def first_steps(runs: dict[str, Seen], tmp_path_factory: pytest.TempPathFactory)
         fill = FIRST_STEPS + "kernel.warm_up()"
         done = subprocess.run([sys.executable, "-c", fill], env=variables, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    steps, read = json.loads(done.stdout)
+    steps, read, _ = json.loads(done.stdout)
     return steps, read
 
 
@@ -205,6 +205,18 @@ def test_choosing_imports_no_more_than_this(first_steps: tuple[dict[str, list[st
     allowed = {f"podium.{each}" for each in CHOICE} | {f"podium_nvidia.{each}" for each in CHOICE_NVIDIA}
     assert found - allowed - CHOICE_PYTHON == set()
     assert allowed - found == set()  # so that the list stays true
+
+
+def test_a_cold_first_launch_finds_its_compiler_open(tmp_path: Path) -> None:
+    """PRF-03: with an empty cache too all imports are made, and NVRTC is opened, while CUDA is initialised."""
+    variables = environment(PODIUM_CACHE_DIR=str(tmp_path), PODIUM_BACKEND="nvidia")
+    for name in ("PODIUM_LAUNCHER", "CUDA_VISIBLE_DEVICES"):
+        variables.pop(name, None)
+    done = subprocess.run([sys.executable, "-c", FIRST_STEPS], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    steps, _, is_open = json.loads(done.stdout)
+    assert steps["launch"] == []
+    assert is_open
 
 
 def test_a_warm_first_launch_imports_nothing(first_steps: tuple[dict[str, list[str]], Any]) -> None:
@@ -233,9 +245,14 @@ def test_a_warm_first_launch_imports_only_what_it_needs(runs: dict[str, Seen]) -
 
 
 def test_what_launches_need_is_imported_while_the_driver_starts(runs: dict[str, Seen]) -> None:
-    """One thread, begun with CUDA, imports it; cuda-python is a part of it only where no kernel was ever compiled."""
-    for seen in runs.values():
-        assert seen["device"][1] == ["podium-background"]
+    """One thread, begun with CUDA, imports it; cuda-python is a part of it only where no kernel was ever compiled.
+
+    There another one opens NVRTC, as soon as the first knows which.
+    """
+    for which, seen in runs.items():
+        started = seen["device"][1]
+        assert started == ["podium-background"] * (len(started) if which == "cold" else 1)
+        assert 1 <= len(started) <= 2
     for which in ("warm", "edited", "interpreted"):
         assert {"cuda.bindings.driver", "cuda.pathfinder"} & modules(runs[which], "device") == set()
 

@@ -90,17 +90,45 @@ except ImportError as error:
     assert run(tmp_path, program) == ["True", "no such library"]
 
 
-def test_what_a_first_launch_finds_out_is_found_out_in_the_end(tmp_path: Path) -> None:
-    """`prepare` runs in the thread, once all modules are there; what it raises is for the launch to say."""
+def test_what_a_first_launch_finds_out_is_found_out_early(tmp_path: Path) -> None:
+    """`prepare` runs in the thread once launches have their modules, before the long imports; its errors are theirs."""
     program = """
-gate.opened.set()
 def prepare():
-    print(threading.current_thread().name, *(name in sys.modules for name in ("colorsys", "slow_vendor")))
+    print(threading.current_thread().name, *(name in sys.modules for name in ("colorsys", "podium._binding", "slow_vendor")))
+    gate.opened.set()
     raise OSError("no such folder")
 import_early(["colorsys"], ["slow_vendor"], prepare)
 wait()
+print("slow_vendor" in sys.modules)
 """
-    assert run(tmp_path, program) == ["podium-background True True"]
+    assert run(tmp_path, program) == ["podium-background True True False", "True"]
+
+
+def test_a_compiler_is_opened_beside_the_imports(tmp_path: Path) -> None:
+    """`open_compiler` runs after `prepare` and while a slow import goes on; whatever it raises is for a kernel to say."""
+    program = """
+from podium.errors import ToolchainError
+def open_compiler():
+    print("open", flush=True)
+    gate.opened.set()  # the import ends no sooner than this
+    raise ToolchainError("no such library")
+import_early(["colorsys"], ["slow_vendor"], lambda: print("prepare"), open_compiler)
+wait()
+wait()  # for the thread that began last as well
+print("slow_vendor" in sys.modules)
+"""
+    assert run(tmp_path, program) == ["prepare", "open", "True"]
+
+
+def test_no_compiler_is_opened_where_kernels_may_be_found(tmp_path: Path) -> None:
+    """With a compiled kernel in the cache the compiler stays closed."""
+    program = """
+default_cache().put(cache_key("kernel", "x"), b"x")
+import_early(["colorsys"], ["slow_vendor"], lambda: print("prepare"), lambda: print("open"))
+wait()
+wait()
+"""
+    assert run(tmp_path, program) == ["prepare"]
 
 
 def test_a_subinterpreter_imports_nothing_early(tmp_path: Path) -> None:
@@ -134,6 +162,26 @@ if not child:
 os.waitpid(child, 0)
 """
     assert run(tmp_path, program) == ["podium-background 1"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_fork_waits_for_what_an_early_import_has_begun(tmp_path: Path) -> None:
+    """The thread that opens the compiler is begun by the one that imports, maybe while a fork waits for that one."""
+    program = """
+def open_compiler():
+    importing.wait(20)
+    slow.wait(0.2)  # in vain: the import is over by now
+    opened.append("open")
+importing, slow, forking, opened = gate.opened, threading.Event(), threading.Event(), []
+import_early([], ["slow_vendor"], lambda: forking.wait(20), open_compiler)
+os.register_at_fork(before=lambda: (gate.opened.set(), forking.set()))
+child = os.fork()
+if not child:
+    print(*opened, threading.active_count(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    assert run(tmp_path, program) == ["open 1"]
 
 
 # ---- calls ----

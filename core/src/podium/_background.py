@@ -73,14 +73,19 @@ class BackgroundCall(Generic[T]):
 
 
 def import_early(
-    launching: Iterable[str], compiling: Iterable[str], prepare: Callable[[], object] | None = None
+    launching: Iterable[str],
+    compiling: Iterable[str],
+    prepare: Callable[[], object] | None = None,
+    open_compiler: Callable[[], object] | None = None,
 ) -> None:
     """Begin to import modules in a thread that are sure to be needed soon, and return at once.
 
     For drivers whose initialisation takes long and leaves Python idle. `launching` is what any launch needs of the
     backend. `compiling` is what a kernel needs that is compiled, and then launched from Python; it is imported if no
     kernel has ever been compiled with this cache. What launches and compilations need of podium is added. `prepare`
-    is called in the end, to find out what a first launch asks and the process keeps (`foresee_launchers`).
+    is called as soon as what launches need is there, to find out what a first launch asks and the process keeps
+    (`foresee_launchers`). `open_compiler` is called after it, in a thread of its own, if `compiling` is imported: to
+    load a large library, which needs no Python and so goes on beside the imports.
 
     What goes wrong is not said here: whoever imports the module in earnest is told.
     """
@@ -89,22 +94,35 @@ def import_early(
     later = () if default_cache().has("kernel") else (*compiling, *_OF_COMPILING)
     first = (*launching, *_OF_LAUNCHES)
     if is_main_interpreter() and not all(each in sys.modules for each in (*first, *later)):
-        BackgroundCall(lambda: _import((*first, *later), prepare))
+        BackgroundCall(lambda: _import(first, prepare, later, open_compiler if later else None))
 
 
-def _import(modules: Iterable[str], prepare: Callable[[], object] | None) -> None:
-    for each in modules:
-        with suppress(*_FAILURES):  # nobody has asked for it yet
-            __import__(each)
+def _import(
+    first: Iterable[str],
+    prepare: Callable[[], object] | None,
+    later: Iterable[str],
+    open_compiler: Callable[[], object] | None,
+) -> None:
+    for each in first:
+        _attempt(__import__, each)
     if prepare is not None:
-        with suppress(PodiumError, *_FAILURES):
-            prepare()
+        _attempt(prepare)
+    if open_compiler is not None:
+        BackgroundCall(lambda: _attempt(open_compiler))
+    for each in later:
+        _attempt(__import__, each)
+
+
+def _attempt(step: Callable[..., object], *arguments: str) -> None:
+    with suppress(PodiumError, *_FAILURES):  # nobody has asked for it yet
+        step(*arguments)
 
 
 def _before_fork() -> None:
-    for thread in list(_running):
-        if thread.ident is not None and thread is not threading.current_thread():
-            thread.join(_FORK_PATIENCE)
+    for _ in range(2):  # one of them may begin another one
+        for thread in list(_running):
+            if thread.ident is not None and thread is not threading.current_thread():
+                thread.join(_FORK_PATIENCE)
 
 
 if hasattr(os, "register_at_fork"):

@@ -59,7 +59,8 @@ class Extension:
         """Return the module if it can be had without running a compiler. Raises `ToolchainError` if there is none."""
         surroundings = _foreseen.get(_surroundings_key(*self._places())) or _recall_surroundings(*self._places())
         if surroundings is None:
-            if not _compiler().is_identified:
+            # The first is not needed, but it is quicker, and true of the first launch with an empty cache.
+            if not default_cache().has(self._kind) or not _compiler().is_identified:
                 return None
             surroundings = _surroundings(*self._places())
         return self._recall(self._key(surroundings))

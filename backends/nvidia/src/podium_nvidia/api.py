@@ -236,6 +236,12 @@ def _prepare() -> None:
     toolchain.foresee()
 
 
+def _open_compiler() -> None:
+    from podium_nvidia import toolchain
+
+    toolchain.open_foreseen()
+
+
 def _initialise() -> None:
     global _process
     with _lock:
@@ -247,7 +253,7 @@ def _initialise() -> None:
         if _functions.cuCtxGetDevice(ctypes.byref(ctypes.c_int())) == NOT_INITIALIZED:
             from podium.backend import import_early
 
-            import_early(_OF_LAUNCHES, _OF_COMPILING, _prepare)
+            import_early(_OF_LAUNCHES, _OF_COMPILING, _prepare, _open_compiler)
         status = _functions.cuInit(0)
         if status:
             name, text = describe(status)
