@@ -19,8 +19,9 @@ import pytest
 
 import podium
 import podium._build as build
-from podium._build import HostCompiler, parse_diagnostics
+from podium._build import HostCompiler
 from podium.errors import CompileError, ToolchainError
+from podium.parts import parse_diagnostics
 
 ADD = "int add(int a, int b) { return a + b; }\n"
 
@@ -40,7 +41,7 @@ def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 
 def forget() -> None:
-    build._find.cache_clear()
+    build._forget()
     build._identity.cache_clear()
     build._versions.clear()
 
@@ -233,6 +234,29 @@ def test_bad_variable_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("CC", value)
     with pytest.raises(ToolchainError, match="CC="):
         HostCompiler.find("c")
+
+
+def test_a_vendors_command_is_run_as_the_hosts_compiler_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CC-01: a compiler by its name is asked for its version, parsed, and is no business of CXX; advice ends its error."""
+    folder = tmp_path / "bin"
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("CXX", "another")
+    with pytest.raises(ToolchainError, match="'quernc'.*: install the SDK"):
+        HostCompiler.named("quernc", "install the SDK")
+    path = fake(folder, "quernc", "open(output, 'w').write(sys.argv[1]); print('k.cu:2:3: warning: odd')")
+    compiler = HostCompiler.named("quernc", "install the SDK")
+    build_of = compiler.run({"k.cu": ""}, "k.cu", ["-O2"])
+    assert (build_of.data, [each.line for each in parse_diagnostics(build_of.log)]) == (b"-O2", [2])
+    assert "quernc 1.2.3" in compiler.identity
+    fake(folder, "quernc", "print('k.cu:2:3: error: bad'); sys.exit(1)")
+    with pytest.raises(CompileError, match="k.cu:2:3: bad") as caught:
+        compiler.run({"k.cu": ""}, "k.cu", [])
+    assert not isinstance(caught.value, ToolchainError)
+    path.unlink()
+    with pytest.raises(ToolchainError, match=f"The compiler '{path}' is gone"):
+        compiler.identity  # noqa: B018
+    with pytest.raises(ToolchainError, match="install the SDK"):
+        HostCompiler.named("quernc", "install the SDK")
 
 
 def test_changed_variable_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -528,7 +552,7 @@ def test_zig_is_found_where_there_is_no_other_compiler(zig: Path, tmp_path: Path
         assert str(zig) in found.programs and f"file {zig}" in found.identity
     for name in ("clang", "clang++"):
         fake(tmp_path / "bin", name, "")
-    build._find.cache_clear()
+    build._forget()
     assert HostCompiler.find("c").command == (str(tmp_path / "bin" / "clang"),)
     assert not HostCompiler.find("c++").is_zig
 

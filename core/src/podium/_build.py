@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from podium import _zig
 from podium._build_folder import kill, private_folder, running
 from podium._compiler_identity import COMMAND_VARIABLES, SEARCH_VARIABLES, Language
-from podium._compiler_search import find_command
+from podium._compiler_search import find_command, find_program
 from podium._record import record
 from podium.errors import CompileError, Diagnostic, ToolchainError
 
@@ -60,11 +60,11 @@ class Build:
 class HostCompiler:
     """A compiler of this machine. `command` is its program and the arguments that always go with it.
 
-    `programs` are the files whose change makes it another compiler: behind a prefix such as ccache, or a folder of
-    links to it, stand several.
+    `language` is None for a vendor's compiler, whose code is for devices. `programs` are the files whose change makes
+    it another compiler: behind a prefix such as ccache, or a folder of links to it, stand several.
     """
 
-    language: Language
+    language: Language | None
     command: tuple[str, ...]
     programs: tuple[str, ...]
 
@@ -78,6 +78,15 @@ class HostCompiler:
         """
         chosen = os.environ.get(COMMAND_VARIABLES[language], "").strip()
         return _find(language, chosen, os.environ.get("PATH", os.defpath))
+
+    @staticmethod
+    def named(program: str, advice: str = "install it, or add its folder to PATH") -> HostCompiler:
+        """Return a vendor's compiler that is a command: a path, or a name that is looked for on the search path.
+
+        It takes ``-o`` and ``--version``, and writes its messages, as gcc and clang do. Raises `ToolchainError` that
+        ends with the advice if there is none; it is looked for again after that.
+        """
+        return _find_named(program, advice, os.environ.get("PATH", os.defpath))
 
     @property
     def identity(self) -> str:
@@ -198,12 +207,12 @@ class HostCompiler:
         try:
             return tuple((path, *_fingerprint(path)) for path in self.programs)
         except OSError as error:
-            _find.cache_clear()
+            _forget()
             raise ToolchainError(f"{self._title} is gone: {error}") from None
 
     @property
     def _title(self) -> str:
-        variable = COMMAND_VARIABLES[self.language]
+        variable = COMMAND_VARIABLES.get(self.language or "", "")
         words = " ".join(self.command)
         return f"The compiler {words!r}" + (f" (from {variable})" if os.environ.get(variable, "").strip() else "")
 
@@ -233,7 +242,7 @@ class HostCompiler:
             raise ToolchainError(f"{self._title} did not finish within {timeout:g} s and was stopped") from None
         except OSError as error:
             kill(process)
-            _find.cache_clear()
+            _forget()
             raise ToolchainError(f"{self._title} could not be run: {error.strerror or error}") from None
         except BaseException:
             kill(process)
@@ -288,6 +297,20 @@ def parse_diagnostics(log: str) -> tuple[Diagnostic, ...]:
 def _find(language: Language, chosen: str, path: str) -> HostCompiler:
     command, programs = find_command(language, chosen, path)
     return HostCompiler(language, tuple(_zig.add_flags(command)), programs)
+
+
+@functools.lru_cache(maxsize=64)
+def _find_named(program: str, advice: str, path: str) -> HostCompiler:
+    found = find_program(program, path)
+    if found is None:
+        raise ToolchainError(f"There is no compiler {program!r} on PATH: {advice}")
+    return HostCompiler(None, (found,), (found,))
+
+
+def _forget() -> None:
+    """Look for compilers again: one that was found is gone."""
+    _find.cache_clear()
+    _find_named.cache_clear()
 
 
 def _fingerprint(path: str) -> tuple[int, int, int]:

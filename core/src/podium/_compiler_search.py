@@ -9,7 +9,7 @@ from podium import _zig
 from podium._compiler_identity import COMMAND_VARIABLES, Language
 from podium.errors import ToolchainError
 
-__all__ = ["find_command", "searched_places"]
+__all__ = ["find_command", "find_program", "searched_places"]
 
 _NAMES: dict[str, tuple[str, ...]] = {"c": ("cc", "gcc", "clang"), "c++": ("c++", "g++", "clang++")}
 _PACKAGES: dict[str, str] = {
@@ -31,7 +31,7 @@ def find_command(language: Language, chosen: str, path: str) -> tuple[list[str],
             words = shlex.split(chosen, posix=os.name != "nt")
         except ValueError as error:
             raise ToolchainError(f"{variable}={chosen!r} cannot be read as a command: {error}") from None
-        program = next(_matches(words[0], path), None)
+        program = find_program(words[0], path)
         if program is None:
             raise ToolchainError(
                 f"{variable}={chosen!r}: there is no program {words[0]!r}. Correct {variable} or unset it; "
@@ -54,6 +54,11 @@ def find_command(language: Language, chosen: str, path: str) -> tuple[list[str],
         program = words[0]
         programs = programs or [program]
     return [program, *words[1:]], tuple(dict.fromkeys(programs))
+
+
+def find_program(name: str, path: str) -> str | None:
+    """Return the first program of a name on the search path."""
+    return next(_matches(name, path), None)
 
 
 def _matches(name: str, path: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podium._binary import find_symbols, read_binary
+    from podium._build import parse_diagnostics
     from podium._compile_error import compile_error, is_host_header, refused_name
     from podium._compile_flags import flag_pairs, last_flag, user_options
     from podium._launch_ranges import LaunchRanges
@@ -23,6 +24,7 @@ __all__ = [
     "flag_pairs",
     "is_host_header",
     "last_flag",
+    "parse_diagnostics",
     "read_binary",
     "refused_name",
     "user_options",
@@ -36,6 +38,7 @@ _HOMES = {
     "flag_pairs": "_compile_flags",
     "is_host_header": "_compile_error",
     "last_flag": "_compile_flags",
+    "parse_diagnostics": "_build",
     "read_binary": "_binary",
     "refused_name": "_compile_error",
     "user_options": "_compile_flags",

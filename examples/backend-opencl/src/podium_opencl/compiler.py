@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.backend import ObjectCode, Options, Program, Target
-from podium.errors import BackendError, CompileError, Diagnostic, ToolchainError
-from podium.parts import compile_error
+from podium.errors import BackendError, CompileError, ToolchainError
+from podium.parts import compile_error, parse_diagnostics
 
 from podium_opencl._version import __version__
 from podium_opencl.device import OpenDevice, device_of_arch, is_forked, open_devices
@@ -22,13 +22,8 @@ __all__ = ["FORMAT", "compile_program", "digest", "toolchain"]
 
 FORMAT = "opencl-binary"
 
-# clang's own form, and that of PoCL up to version 3, which puts the severity in front.
-_PLACE = r"(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+)"
-_SEVERITY = r"(?P<severity>fatal error|error|warning|note)"
-_DIAGNOSTICS = (
-    re.compile(rf"^{_PLACE}: {_SEVERITY}: (?P<message>.*)$", re.MULTILINE),
-    re.compile(rf"^{_SEVERITY}: {_PLACE}: (?P<message>.*)$", re.MULTILINE),
-)
+# PoCL up to version 3 puts the severity in front.
+_SEVERITY_FIRST = re.compile(r"(?m)^(fatal error|error|warning|note): ([^\n]+?:\d+:\d+): ")
 
 
 _toolchain: str | None = None  # a child that is forked from here needs it, too
@@ -166,11 +161,7 @@ def _options(options: Options) -> Sequence[str]:
 
 
 def _refusal(built: Built, program: Program, target: Target) -> CompileError:
-    diagnostics = [
-        Diagnostic(each["file"], int(each["line"]), int(each["column"]), each["severity"], each["message"].strip())
-        for pattern in _DIAGNOSTICS
-        for each in pattern.finditer(built.log)
-    ]
+    diagnostics = parse_diagnostics(_SEVERITY_FIRST.sub(r"\2: \1: ", built.log))
     said = ": ".join(describe(built.status))
     return compile_error(
         program, target, log=built.log or said, diagnostics=diagnostics, otherwise=built.log.splitlines() or [said]

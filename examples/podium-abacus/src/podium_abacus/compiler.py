@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from podium.backend import HostCompiler, ObjectCode, Program, Target
-from podium.errors import CompileError
+from podium.errors import CompileError, ToolchainError
+from podium.parts import compile_error, refused_name
 
 __all__ = ["compile_program", "identity"]
 
@@ -32,10 +33,22 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
     try:
         sources = {"program.cpp": source, "dialect.h": _dialect()}
         image = HostCompiler.find("c++").compile(sources, "program.cpp", _flags(program))
-    except CompileError as error:
-        error.program, error.target = program.label, str(target)
+    except ToolchainError:
         raise
+    except CompileError as error:
+        raise _explained(error, program, target) from None
     return ObjectCode(image, "elf", target, program.entries, symbols, {"digest": _digest(image)})
+
+
+def _explained(error: CompileError, program: Program, target: Target) -> CompileError:
+    """Say in terms of the user's source what the compiler said: a line of the entries is about a kernel's name."""
+    found = []
+    for each in error.diagnostics:
+        if each.file == "entries" and each.severity == "error" and each.line <= len(program.entries):
+            name = program.entries[each.line - 1].name
+            each = refused_name(name, each.message, program, unknown="declared" in each.message)
+        found.append(each)
+    return compile_error(program, target, log=error.log, diagnostics=found, otherwise=[str(error)])
 
 
 def _flags(program: Program) -> list[str]:

@@ -14,6 +14,11 @@ static thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
 #define __restrict__ __restrict
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 
+/* What the device does not have. */
+#define __shared__ _Pragma("GCC error \"abacus has no __shared__ memory\"")
+void __syncthreads() = delete;
+template <typename T, typename... Values> T atomicAdd(T *, Values...) = delete;
+
 /* Reads each parameter through its address, as the type that the kernel declares. */
 template <typename... T, size_t... I>
 static void abacus_unpack(void (*kernel)(T...), void **p, std::index_sequence<I...>) {
