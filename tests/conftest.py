@@ -52,6 +52,7 @@ _NEWEST = {
     "test_example_kernels",
     "test_instructions",
     "test_nvidia_sanitizers",
+    "test_small_devices",
 }
 _OLDEST = {
     "test_amd_conformance",

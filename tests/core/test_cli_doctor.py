@@ -20,7 +20,7 @@ from podium._cli import main
 from podium._cli.report import Report
 from podium._kernel import Kernel
 from podium.backend import Device
-from podium.errors import LoadError
+from podium.errors import LoadError, OutOfResourcesError
 from podium.testing import FakeDriver
 
 # A driver whose devices can be asked for, on top of what the support module's driver refuses.
@@ -525,6 +525,22 @@ def test_a_trial_that_raises(
     monkeypatch.setattr(FakeDriver, "load", load)
     found = report(capsys, "--run", status=1)
     assert all(shown in each["reason"] for each in found["trials"])
+
+
+def test_a_trial_that_does_not_fit(
+    site: Site, capsys: pytest.CaptureFixture[str], fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backend that refuses what its limits allow is told so, and nobody is sent to the cache."""
+
+    def check(self: FakeDriver, kernel: str, *args: object) -> None:
+        raise OutOfResourcesError(kernel, "something", 2, 1)
+
+    monkeypatch.setattr(FakeDriver, "check", check)
+    found = report(capsys, "--run", status=1)
+    assert all(each["refused"] and "something is 2" in each["reason"] for each in found["trials"])
+    actions = [each["action"] for each in found["findings"] if "trial launch" in each["subject"]]
+    assert len(actions) == 4 and all("limits that the backend states" in each for each in actions)
+    assert "cache" not in " ".join(actions)
 
 
 def test_a_trial_at_another_level(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import pytest
 from fake_launching import host_driver_class
 
 import podium
+from podium import _memory
 from podium._element_types import element_type
 from podium.errors import (
     ArgumentTypeError,
@@ -400,6 +401,39 @@ def test_a_stream_outlives_the_memory_in_it(fake: FakeDriver) -> None:
     del kept
     gc.collect()
     assert order == ["memory", "stream"]
+
+
+def test_copies_between_devices(fake: FakeDriver, calls: list[tuple[str, int, int | None]], monkeypatch: Any) -> None:
+    """Between devices that do not reach each other a copy goes through the host: the driver is never given both at once.
+
+    The fake driver refuses what its device does not reach. With access it is one copy, and of pinned memory always.
+    """
+    monkeypatch.setattr(_memory, "_STAGED", 8)
+    stream = podium.Stream(1)
+    values = [1, 2, 3, 4, 5]
+    first, pinned = podium.asarray(values, device=0), podium.empty(5, "i32", pinned=True)
+    pinned.copy_from(values)
+    staged = [("copy", 0, 7000), ("copy", 1, 7001)] * 3
+    calls.clear()
+    second = podium.asarray(first, device=1)
+    assert second.tolist() == values and [each for each in calls if each[0] == "copy"][:-1] == staged
+    calls.clear()
+    in_stream = podium.asarray(first, stream=stream)
+    staged = [("copy", 0, 7000), ("copy", 1, stream.handle)] * 3
+    assert calls == [("allocate", 1, stream.handle), ("wait", 1, stream.handle), *staged]
+    assert in_stream.tolist() == values
+    first.copy_from([0] * 5)
+    first.copy_from(second)
+    assert first.tolist() == values
+    calls.clear()
+    second.copy_from(pinned)
+    assert [each for each in calls if each[0] == "copy"] == [("copy", 1, 7001)]
+    with pytest.raises(LaunchError, match="memory of device 0, which is not reached"):
+        fake.copy(second.ptr, first.ptr, 4, 1, 7001)
+    fake.peers = True
+    calls.clear()
+    assert podium.asarray(first, device=1).tolist() == values
+    assert [each[:2] for each in calls if each[0] == "copy"] == [("copy", 1)] * 2
 
 
 def test_streams_that_memory_cannot_be_in(fake: FakeDriver) -> None:

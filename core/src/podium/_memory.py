@@ -32,6 +32,7 @@ __all__ = ["Array", "array_at", "asarray", "empty"]
 
 _ALIGNMENT = 256
 _MOST_AXES = 64  # as numpy has
+_STAGED = 16 << 20  # bytes that are in the host at a time, on the way between devices that do not reach each other
 
 
 class Array:
@@ -130,11 +131,24 @@ class Array:
         if stream is None:
             synchronize(self.device, driver=self.driver)
             stream = self.driver.current_stream(self.device)
-        if values.nbytes:
+        if values.device >= 0 and not self.driver.can_access(self.device, values.device):
+            self._copy_through_host(destination, values, stream)
+        elif values.nbytes:
             self.driver.copy(destination, values.address, values.nbytes, self.device, stream)
 
+    def _copy_through_host(self, destination: int, values: Values, stream: int) -> None:
+        """Copy from a device that this one does not reach: no driver is asked for that in one step."""
+        synchronize(self.device, stream, driver=self.driver)  # the source is ready when the stream has come here
+        theirs = self.driver.current_stream(values.device)
+        staged = ctypes.create_string_buffer(min(values.nbytes, _STAGED))
+        for start in range(0, values.nbytes, _STAGED):
+            size = min(_STAGED, values.nbytes - start)
+            self.driver.copy(ctypes.addressof(staged), values.address + start, size, values.device, theirs)
+            self.driver.copy(destination + start, ctypes.addressof(staged), size, self.device, stream)
+
     def _own(self) -> Values:
-        return Values(self._element, self.shape, self.ptr, self.nbytes, self, self.device)
+        device = -1 if self.driver.host_memory or self._pinned else self.device
+        return Values(self._element, self.shape, self.ptr, self.nbytes, self, device)
 
     def tobytes(self, *, stream: Any = None) -> bytes:
         """Return a copy of the memory, after waiting for the launches before; with a stream, for those in it."""

@@ -223,7 +223,9 @@ class Driver(FeatureMethods, ABC):
     def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
         """Copy bytes between host and device memory, in any direction: after what is in the stream of the device.
 
-        It is done when it returns. Raises `LaunchError`.
+        Between two devices, `device` is the destination's, and the source's is a peer for which `can_access(device,
+        peer)` is true: where it is not, podium copies through the host, in two calls. It is done when it returns.
+        Raises `LaunchError`.
         """
 
     @abstractmethod
@@ -315,7 +317,7 @@ class Driver(FeatureMethods, ABC):
         return None
 
     def can_access(self, device: int, peer: int) -> bool:
-        """Tell whether kernels on a device can reach the memory of a peer device."""
+        """Tell whether kernels on a device, and `copy` on it, can reach the memory of a peer device."""
         return device == peer
 
     def accepts(self, code: Target, device: Target) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from podium._bench.chart import bar_chart
 from podium._bench.comparison import bars_of
 from podium._bench.turns import Effort, take_turns
+from podium._limits import find_device
 from podium._memory import empty
 
 if TYPE_CHECKING:
@@ -30,7 +31,12 @@ def measure_copies(report: Report, driver: Driver, effort: Effort, progress: Pro
     ways: dict[str, Callable[[], object]] = {}
     sizes: dict[str, int] = {}
     kept: list[object] = []
+    memory_of_device = find_device("the bench", driver, device).memory
+    missing = {}
     for text, size in _SIZES.items():
+        if size > memory_of_device // 2:
+            missing[text] = f"left out: the device has {memory_of_device} bytes"
+            continue
         on_device = empty(size, "u8", driver=driver)
         host = ctypes.create_string_buffer(size)
         kept += [on_device, host]
@@ -50,9 +56,11 @@ def measure_copies(report: Report, driver: Driver, effort: Effort, progress: Pro
         lower, upper = (1e6 * seconds for seconds in times.quartiles(name))
         rate = f"{sizes[name] / times.median(name) / 1e9:.3g}"
         rows.append((name, f"{1e6 * times.median(name):.1f}", f"{lower:.1f} to {upper:.1f}", rate))
+    rows += [(name, "", "", reason) for name, reason in missing.items()]
     columns = ("copies, each waited for", "median\n(µs)", "quartiles\n(µs)", "GB/s")
-    figures = times.figures()
+    figures = {**times.figures(), **{name: {"reason": reason} for name, reason in missing.items()}}
     for name, size in sizes.items():
         figures[name]["bytes"] = size
     report.table("Copies", columns, rows, figures)
-    report.chart(bar_chart("Copies, each waited for", "µs, medians with quartiles", bars_of(times, 1e6, ways)))
+    if ways:
+        report.chart(bar_chart("Copies, each waited for", "µs, medians with quartiles", bars_of(times, 1e6, ways)))

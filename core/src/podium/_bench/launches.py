@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from podium._bench.comparison import compare
 from podium._bench.driver_loop import driver_loop
 from podium._bench.level import pinned_level
+from podium._bench.room import block_in
 from podium._bench.turns import Effort, take_turns
 from podium._bench.ways import bound, repeated, streamed, subscripted
 from podium._graph import capture
+from podium._limits import find_device
 from podium._memory import asarray
 from podium._module import kernel as declare
 from podium._synchronize import synchronize
@@ -33,10 +35,11 @@ extern "C" __global__ void add(const float* a, const float* b, float* c, int n) 
 """
 
 BLOCK = 32
+"""Threads of the block, where the device takes as many."""
+
 LAUNCHES = 50
 """Launches in one sample: few enough that the queue of a driver never fills."""
 
-SAMPLE = f"one is {LAUNCHES} launches of one block of {BLOCK} threads, with three arrays and an int"
 DRIVER_CALL = "driver call, loop in C"
 BOUND, SUBSCRIPT, LOW = "bound launch", "kernel[grid, block](...)", "kernel.run(...)"
 STREAM, ADDRESSES, NUMPY = "bound, stream=", "bound, addresses", "bound, numpy's arrays"
@@ -51,7 +54,8 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
     progress.begin("one launch", effort.rounds)
     device = driver.current_device()
     stream = driver.current_stream(device)
-    n = 4 * BLOCK
+    block = block_in(find_device("the bench", driver, device), BLOCK)
+    n = 4 * block
     a, b, c = (asarray([1.0] * n, driver=driver) for _ in range(3))
     arrays, addresses = (a, b, c, n), (a.ptr, b.ptr, c.ptr, n)
     ways: dict[str, Callable[[], object]] = {}
@@ -61,10 +65,10 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
     if reason is not None:
         missing = dict.fromkeys((DRIVER_CALL, BOUND, SUBSCRIPT, STREAM, ADDRESSES, LOW, GRAPH), reason)
     else:
-        ways[DRIVER_CALL] = driver_loop(kernel, BLOCK, device, stream, addresses, LAUNCHES)
-        launch = kernel[1, BLOCK]
+        ways[DRIVER_CALL] = driver_loop(kernel, block, device, stream, addresses, LAUNCHES)
+        launch = kernel[1, block]
         ways[BOUND] = bound(launch, LAUNCHES, *arrays)
-        ways[SUBSCRIPT] = subscripted(kernel, 1, BLOCK, LAUNCHES, *arrays)
+        ways[SUBSCRIPT] = subscripted(kernel, 1, block, LAUNCHES, *arrays)
         ways[STREAM] = streamed(launch, stream, LAUNCHES, *arrays)
         ways[ADDRESSES] = bound(launch, LAUNCHES, *addresses)
         if driver.host_memory:
@@ -82,7 +86,7 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
     if reason is not None:
         missing[INTERPRETED] = reason
     else:
-        ways[INTERPRETED] = bound(slow[1, BLOCK], LAUNCHES, *arrays)
+        ways[INTERPRETED] = bound(slow[1, block], LAUNCHES, *arrays)
     loops = {name: GRAPH_LAUNCHES * REPLAYS if name == GRAPH else LAUNCHES for name in ways}
     settle = partial(synchronize, device, driver=driver)
     times = take_turns(ways, effort, loops, settle, progress.advance, clocked=(DRIVER_CALL,))
@@ -98,7 +102,7 @@ def measure_launches(report: Report, driver: Driver, effort: Effort, progress: P
         reference=reference,
         ours=ours,
         missing=missing,
-        sample=SAMPLE,
+        sample=f"one is {LAUNCHES} launches of one block of {block} threads, with three arrays and an int",
     )
 
 
@@ -109,7 +113,10 @@ def make_ready(kernel: Kernel, level: str) -> str | None:
             kernel.binding()
         except (ToolchainError, CompileError, LoadError) as error:
             return str(error).splitlines()[0]
-    kernel.warm_up()
+    try:
+        kernel.warm_up()
+    except CompileError as error:
+        return str(error).splitlines()[0]
     return None if kernel.level == level else f"launches of this backend stay {kernel.level} here"
 
 

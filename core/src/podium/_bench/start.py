@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from podium._bench.comparison import compare
 from podium._bench.launches import ADD, BLOCK
 from podium._bench.processes import STEPS, add_steps, run_steps, whole_process
+from podium._bench.room import block_in
 from podium._bench.turns import Times
+from podium._limits import find_device
 
 if TYPE_CHECKING:
     from podium._bench.progress import Progress
@@ -23,22 +25,23 @@ WHAT = "in new processes"
 BARE, IMPORT = "bare Python, whole process", "import podium, whole process"
 
 _PROGRAM = f"""{STEPS}
+block = int(sys.argv[2])
 import podium
 mark("import podium")
 driver = podium.driver.resolve()
 mark("choose the driver")
 if driver.name != sys.argv[1]:
     sys.exit("a new process chooses the backend " + driver.name + ", and not " + sys.argv[1])
-arrays = [podium.asarray([1.0] * {BLOCK}) for _ in range(3)]
+arrays = [podium.asarray([1.0] * block) for _ in range(3)]
 podium.synchronize()
 mark("the device, three arrays")
 for which in ("first", "second"):
     source = {ADD!r}.replace("add(", which + "(")
     kernel = podium.kernel(source)
-    kernel[1, {BLOCK}](*arrays, {BLOCK})
+    kernel[1, block](*arrays, block)
     podium.synchronize()
     mark(which + " kernel")
-if len(sys.argv) > 2:
+if len(sys.argv) > 3:
     kernel.warm_up()  # whose launcher is built from a second launch on: let there be one
 print(json.dumps(steps))
 """
@@ -48,13 +51,14 @@ def measure_start(report: Report, driver: Driver, backend: str | None, processes
     """Measure in new processes, with caches of their own; `backend` is named there, if the user named it here."""
     progress.begin("start of processes", processes)
     named = {} if backend is None else {"PODIUM_BACKEND": backend}
+    block = str(block_in(find_device("the bench", driver, driver.current_device()), BLOCK))
     whole: dict[str, list[float]] = {}
     empty: dict[str, list[float]] = {}
     full: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as kept:
         in_full = {**named, "PODIUM_CACHE_DIR": kept}
         try:
-            add_steps(empty, run_steps(_PROGRAM, driver.name, "fill the cache", environment=in_full))
+            add_steps(empty, run_steps(_PROGRAM, driver.name, block, "fill the cache", environment=in_full))
             end = time.monotonic() + _MOST_S
             for turn in range(processes):
                 if turn >= _LEAST and time.monotonic() > end:
@@ -64,8 +68,8 @@ def measure_start(report: Report, driver: Driver, backend: str | None, processes
                 if turn > 0:  # the first has filled the other cache
                     with tempfile.TemporaryDirectory() as folder:
                         in_empty = {**named, "PODIUM_CACHE_DIR": folder}
-                        add_steps(empty, run_steps(_PROGRAM, driver.name, environment=in_empty))
-                add_steps(full, run_steps(_PROGRAM, driver.name, environment=in_full))
+                        add_steps(empty, run_steps(_PROGRAM, driver.name, block, environment=in_empty))
+                add_steps(full, run_steps(_PROGRAM, driver.name, block, environment=in_full))
                 progress.advance()
         except RuntimeError as error:
             reason = str(error).strip().splitlines()[-1]

@@ -105,7 +105,7 @@ def take_turns(
     samples: dict[str, list[float]] = {name: [] for name in ways}
     names = list(ways)
     end = time.monotonic() + effort.most_s
-    for turn in range(effort.rounds):
+    for turn in range(effort.rounds if ways else 0):
         if turn >= effort.least_rounds and time.monotonic() > end:
             break
         first = turn % len(names)

@@ -80,10 +80,16 @@ def _distributions(report: Report) -> Iterator[Finding]:
 def _trials(report: Report) -> Iterator[Finding]:
     for trial in report.trials or ():
         if trial.outcome == "failed":
+            action = (
+                "PODIUM_DEBUG=1 tells more of a launch that fails; podium cache clear removes code that may be stale"
+            )
+            if trial.refused:
+                distribution = next(each.distribution for each in report.backends if each.name == trial.backend)
+                action = f"the launch keeps to the limits that the backend states: report this to {distribution}"
             yield Finding(
                 f"trial launch on {trial.backend} device {trial.device}, {trial.level} level",
                 trial.reason or "it failed",
-                "PODIUM_DEBUG=1 tells more of a launch that fails; podium cache clear removes code that may be stale",
+                action,
             )
 
 

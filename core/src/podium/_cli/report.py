@@ -75,7 +75,8 @@ class Report:
                                   ``max_bytes``, ``error``; if that is not null it is the only key
         ``environment``           list of ``name``, ``value``, ``meaning``, ``error``
         ``trials``                null without ``--run``; list of ``backend``, ``device``, ``level``, ``outcome``
-                                  (passed, failed, unavailable), ``seconds``, ``reason``
+                                  (passed, failed, unavailable), ``seconds``, ``reason``, ``refused`` (whether the
+                                  backend takes no launch of that shape)
         ``findings``              list of ``subject``, ``problem``, ``action``
         ========================  ==============================================================================
         """

@@ -248,6 +248,10 @@ class FakeDriver(FakeGraphs):
         return None
 
     def copy(self, destination: int, source: int, size: int, device: int, stream: int) -> None:
+        for address in (destination, source):
+            kind, owner = self.pointer_device(address) or (_PINNED, 0)
+            if kind == FAKE_DEVICE_TYPE and not self.can_access(device, owner):
+                raise self.failure(f"copy with memory of device {owner}, which is not reached,", 1, device)
         ctypes.memmove(destination, source, size)
 
     def current_device(self) -> int:

@@ -1,6 +1,8 @@
 // C = A * B for row-major matrices of any size: A is m x k, B is k x n.
 // Each block computes one tile of C, and walks along k with a tile of A and a tile of B in shared memory.
+#ifndef TILE
 #define TILE 16
+#endif
 
 extern "C" __global__ void matmul(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C,
                                   int m, int n, int k)

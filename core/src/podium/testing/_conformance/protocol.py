@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import podium
 from podium.backend import Device, Driver, Target
 from podium.errors import OutOfResourcesError, ToolchainError
 from podium.testing._conformance.contract import contract
@@ -113,6 +114,18 @@ class Protocol(Subject):
         driver.copy(second.ptr, first.ptr, len(data), device, stream)
         driver.copy(ctypes.addressof(result), second.ptr, len(data), device, stream)
         assert result.raw == data
+
+    def test_arrays_go_from_one_device_to_another(self, driver: Driver) -> None:
+        """Arrays are copied between the first two devices in both directions, whether these reach each other or not."""
+        if len(driver.devices()) < 2:
+            pytest.skip("there is one device")
+        values = list(range(1000))
+        first = podium.asarray(values, device=0, driver=driver)
+        second = podium.asarray(first, device=1, driver=driver)
+        first.copy_from([0] * len(values))
+        assert second.device == 1 and second.tolist() == values
+        first.copy_from(second)
+        assert first.tolist() == values
 
     def test_too_much_memory_is_an_error_that_says_how_much(self, driver: Driver) -> None:
         """`allocate` raises OutOfResourcesError for what no device has, and works afterwards."""
