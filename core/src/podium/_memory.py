@@ -131,7 +131,7 @@ class Array:
         if stream is None:
             synchronize(self.device, driver=self.driver)
             stream = self.driver.current_stream(self.device)
-        if values.device >= 0 and not self.driver.can_access(self.device, values.device):
+        if values.device not in (-1, self.device) and not self.driver.can_access(self.device, values.device):
             self._copy_through_host(destination, values, stream)
         elif values.nbytes:
             self.driver.copy(destination, values.address, values.nbytes, self.device, stream)
