@@ -83,8 +83,9 @@ class HostCompiler:
     def named(program: str, advice: str = "install it, or add its folder to PATH") -> HostCompiler:
         """Return a vendor's compiler that is a command: a path, or a name that is looked for on the search path.
 
-        It takes ``-o`` and ``--version``, and writes its messages, as gcc and clang do. Raises `ToolchainError` that
-        ends with the advice if there is none; it is looked for again after that.
+        It takes flags, ``-o``, the output and the source, in this order, and ``--version``, and writes its messages, as
+        gcc and clang do. Raises `ToolchainError` that ends with the advice if there is none; it is looked for again
+        after that.
         """
         return _find_named(program, advice, os.environ.get("PATH", os.defpath))
 
