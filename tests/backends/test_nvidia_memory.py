@@ -338,7 +338,7 @@ def test_stream_0_is_the_legacy_one_whatever_cuda_python_takes_it_for(
     kernel[1, 1](x, 1)
     assert recording.last().stream == 0
     monkeypatch.setenv("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "1")
-    launch._legacy_stream.cache_clear()
+    launch._cuda.cache_clear()
     kernel[1, 1](x, 1)
     assert recording.last().stream == 1
 
