@@ -164,7 +164,8 @@ class Launchers(Subject):
         assert (error.device, error.grid, error.block) == (driver.current_device(), (2, 1, 1), (threads, 1, 1))
         assert error.status_name in str(error) and "put" in str(error)
         assert self.count(driver) == before
-        self.make(driver)[0](1, 1, 1, 0, function, x, 1, 2, 3)
+        launcher, function = self.make(driver)
+        launcher(1, 1, 1, 0, function, x, 1, 2, 3)
         podium.synchronize()
 
     def test_launch_returns_the_status(self, driver: Driver) -> None:
