@@ -50,12 +50,16 @@ class Site:
 
     @staticmethod
     def make(folder: Path, installed: Path, name: str) -> Site:
-        """Link to all but one, and copy that one."""
+        """Link to all but one, and copy that one.
+
+        Without what Python has compiled: a module that is damaged within the second of its installation, and keeps its
+        size, would pass for the one that was compiled.
+        """
         folder.mkdir()
         for path in installed.glob("podium_*"):
             ours = path.name.startswith(f"podium_{name}")
             if ours and path.is_dir():
-                shutil.copytree(path, folder / path.name)
+                shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 (folder / path.name).symlink_to(path)
         return Site(folder, name)
