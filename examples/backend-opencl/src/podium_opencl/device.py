@@ -16,15 +16,7 @@ from podium_opencl.facts import WARP_SIZE, DeviceFacts
 from podium_opencl.opencl import opencl
 from podium_opencl.status import unusable
 
-__all__ = [
-    "_PLATFORM_VARIABLE",
-    "OpenDevice",
-    "device_of_arch",
-    "is_forked",
-    "known_versions",
-    "open_device",
-    "open_devices",
-]
+__all__ = ["OpenDevice", "device_of_arch", "is_forked", "known_versions", "open_device", "open_devices"]
 
 _PLATFORM_VARIABLE = "PODIUM_OPENCL_PLATFORM"
 

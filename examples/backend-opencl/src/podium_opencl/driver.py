@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from podium.backend import Device, Driver, Target, deferred
+from podium.backend import Device, Driver, deferred
 
 from podium_opencl.launcher import OpenclLauncher
 
@@ -18,7 +18,8 @@ __all__ = ["OpenclDriver"]
 class OpenclDriver(Driver):
     """Runs kernels on OpenCL devices that have shared virtual memory, so that a pointer is an address.
 
-    Streams are command queues that keep their order; stream 0 is a queue of each device.
+    Streams are command queues that keep their order; stream 0 is a queue of each device. OpenCL has no device that is
+    current in a thread, so it is always the first one, and stream 0 is always the current stream.
     """
 
     name = "opencl"
@@ -46,16 +47,6 @@ class OpenclDriver(Driver):
 
         return [device.record for device in open_devices()]
 
-    def default_target(self) -> Target:
-        """Return the target of the first device."""
-        from podium_opencl.device import open_device
-
-        return open_device(0).target
-
-    def current_device(self) -> int:
-        """Return the first device: OpenCL has none that is current in a thread."""
-        return 0
-
     pointer_device = deferred(Driver.pointer_device, "podium_opencl.memory")
     describe_status = deferred(Driver.describe_status, "podium_opencl.status:describe")
     versions = deferred(Driver.versions, "podium_opencl.device:known_versions")
@@ -79,10 +70,6 @@ class OpenclDriver(Driver):
     copy = deferred(Driver.copy, "podium_opencl.memory")
 
     # ---- streams and events ----
-
-    def current_stream(self, device: int) -> int:
-        """Return stream 0, the queue of each device that launches go to which name none."""
-        return 0
 
     synchronize = deferred(Driver.synchronize, "podium_opencl.stream")
     create_stream = deferred(Driver.create_stream, "podium_opencl.stream")

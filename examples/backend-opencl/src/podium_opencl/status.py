@@ -67,18 +67,7 @@ def status_of(error: Any) -> int:
 
 def launch_error(status: int, what: str, device: int) -> LaunchError:
     """Make the error for a call that failed beside a launch; `what` was being done."""
-    name, text = describe(status)
-    return LaunchError(
-        f"{what}: {name}: {text} (status {status}; backend opencl, device {device})",
-        status=status,
-        status_name=name,
-        status_text=text,
-        kernel=what,
-        backend="opencl",
-        device=device,
-        grid=(0, 0, 0),
-        block=(0, 0, 0),
-    )
+    return LaunchError.of_call(what, "opencl", device, status, describe(status))
 
 
 def unusable(error: Any, what: str) -> BackendError:
