@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from podium.backend import Driver, deferred
+from podium.backend import Driver, deferred, deferred_launcher
 from podium.testing import FakeDriver
 
 PLACES = """
@@ -78,6 +78,16 @@ def test_what_importing_raises_reaches_the_caller(driver: Any) -> None:
             driver.create_event(0, True)
         with pytest.raises(AttributeError, match="destroy_stream"):
             driver.destroy_stream(1, 0)
+
+
+def test_a_name_that_is_no_launcher_class_is_told_with_its_place(driver: Any) -> None:
+    """What `deferred_launcher` names is imported when it is asked for, and must be a launcher class."""
+
+    class Wrong(FakeDriver):
+        launcher_cls = deferred_launcher("lent_streams:Memory")
+
+    with pytest.raises(TypeError, match=r"Wrong\.launcher_cls names lent_streams:Memory, which is .* no subclass of"):
+        _ = Wrong().launcher_cls
 
 
 def test_the_functions_of_installed_backends_take_what_the_protocol_gives() -> None:

@@ -53,7 +53,11 @@ class DeferredLauncher:
 
         found: object = getattr(__import__(self._module, fromlist=(self._name,)), self._name)
         if not isinstance(found, type) or not issubclass(found, Launcher):
-            raise TypeError(f"{owner.__name__}, whose launcher_cls {found!r} is no subclass of Launcher")
+            place = f"{self._module}:{self._name}"
+            raise TypeError(
+                f"{owner.__name__}.launcher_cls names {place}, which is {found!r} and no subclass of "
+                f"podium.backend.Launcher"
+            )
         if self._owner is not None:
             setattr(self._owner, self._attribute, found)
         return found
