@@ -58,10 +58,10 @@ class Build:
 
 @record(frozen=True)
 class HostCompiler:
-    """A compiler of this machine. `command` is its program and the arguments that always go with it.
+    """A compiler that runs on this machine. `command` is its program and the arguments that always go with it.
 
-    `language` is None for a vendor's compiler, whose code is for devices. `programs` are the files whose change makes
-    it another compiler: behind a prefix such as ccache, or a folder of links to it, stand several.
+    `language` is None for a vendor's, whose code is for devices and not for the host. `programs` are the files whose
+    change makes it another compiler: behind a prefix such as ccache, or a folder of links to it, stand several.
     """
 
     language: Language | None

@@ -9,7 +9,7 @@ plain back to the methods here, so there is one place for each decision and each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -287,9 +287,19 @@ class Launcher:
         return config
 
     def fire(
-        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Any, raw: Any = False
+        self,
+        config: LaunchConfig,
+        device: int,
+        stream: int,
+        function: int,
+        packed: Packed,
+        args: Sequence[object],
+        raw: bool = False,
     ) -> None:
-        """Launch converted arguments from Python: scratch, record and driver call; and hooks, if it is not `raw`."""
+        """Launch converted arguments from Python: scratch, the record of launches, the driver call.
+
+        What watches launches (hooks, debugging, the look for a fork) is called around it, unless it is `raw`.
+        """
         if self._build is not None:
             if self._launched:
                 self.build()
@@ -314,10 +324,10 @@ class Launcher:
         if stream and driver.host_memory:
             self._keep_alive(device, stream, *args, *packed.owners, *scratch)
 
-    _fire = fire  # what a subclass has in its place is not called once more
+    _fire = fire  # a subclass's own `fire` has led here already
 
     def _fire_watched(
-        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Any
+        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Packed, args: Sequence[object]
     ) -> None:
         attended = words[ATTENDED]
         if attended & _state.FORKED:

@@ -296,7 +296,7 @@ def empty(
 
 
 class _StreamMemory:
-    """Memory in the order of a stream; a stream that is an object lives until the memory is given back."""
+    """Memory in the order of a stream, which lives until the memory is given back, if it is an object."""
 
     def __init__(self, driver: Driver, size: int, device: int, stream: Any) -> None:
         handle = stream_handle(stream, driver)
@@ -306,7 +306,7 @@ class _StreamMemory:
         self.ptr, self.size, self._stream = self._buffer.ptr, size, stream
 
     def __del__(self) -> None:
-        self._buffer = None
+        self._buffer = None  # before the stream goes, which giving it back is ordered by
 
 
 def array_at(

@@ -41,7 +41,14 @@ class CheckedLauncher(CpuLauncher):
     generated_level = False  # the generated code does not know how long arrays are
 
     def fire(
-        self, config: LaunchConfig, device: int, stream: int, function: int, packed: Any, args: Any, raw: bool = False
+        self,
+        config: LaunchConfig,
+        device: int,
+        stream: int,
+        function: int,
+        packed: Any,
+        args: Sequence[object],
+        raw: bool = False,
     ) -> None:
         """Launch with copies, and wait for the launch."""
         driver = cast("CpuDriver", self.driver)

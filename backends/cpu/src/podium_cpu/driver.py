@@ -22,6 +22,7 @@ from podium.backend import (
     SharedLibrary,
     Target,
     deferred,
+    is_whole,
 )
 from podium.errors import LoadError
 
@@ -157,8 +158,6 @@ class CpuDriver(Driver):
 
         One with variables is mapped anew each time: each module has its own.
         """
-        from podium.backend import is_whole
-
         code.entry(name)
         if code.target.backend != self.name or not can_run(code.target.arch):
             raise LoadError(
@@ -172,7 +171,7 @@ class CpuDriver(Driver):
                 kernel=name,
                 backend=self.name,
             )
-        if code.code[4:5] == b"\2" and not is_whole(code.code):
+        if code.code[4:5] == b"\2" and not is_whole(code.code):  # of 32 bits the loader itself says what is wrong
             raise LoadError(f"{name}: the code is cut short", kernel=name, backend=self.name)
         try:
             library = self._map(code) if code.variables else self._library(code)

@@ -3,7 +3,8 @@
  * Including Python.h costs compiler time for each launcher (docs/performance.md has the figures), and needs development
  * headers on the user's machine; these declarations do not. Everything here is public and the same in every CPython of
  * the versions below, or is a layout: an object begins with its reference count and its type, an int has digits, a tuple
- * items, and a descriptor what it describes. Other interpreters (free-threaded builds, 32 bits, other versions) compile with PODIUM_USE_PYTHON_H and their own headers.
+ * items, and a descriptor what it describes. Other interpreters (free-threaded builds, 32 bits, other versions) compile
+ * with PODIUM_USE_PYTHON_H and their own headers.
  * tests/core/test_python_header.py compares each declaration with the real headers.
  */
 #ifndef PODIUM_PYTHON_H
