@@ -18,6 +18,8 @@ regions = pytest.importorskip("podium_cpu.regions", reason="the CPU backend is n
 
 # Each is launched with 64 threads. Comments such as /*two a*/ mark lines.
 DIVERGENT = r"""
+#include <cooperative_groups.h>
+using namespace cooperative_groups;
 __global__ void two(int *out, int n) {
   if (threadIdx.x < n)
     __syncthreads(); /*two a*/
@@ -74,6 +76,11 @@ __device__ void only_called(int *out, int n) {
     __syncthreads(); /*called*/
 }
 __global__ void calls(int *out, int n) { only_called(out, n); }
+__global__ void side_of_a_group(int *out, int n) {
+  auto block = this_thread_block();
+  if (block.thread_rank() < n)
+    sync(block); /*side of a group*/
+}
 """
 
 DIFFERENT = "in block (0,0,0) threads wait for each other at different barriers; "
@@ -96,6 +103,8 @@ ERRORS = {
     "16 wait there, such as thread (0,0,0)",
     "calls": "in block (0,0,0) 48 of 64 threads do not come to __syncthreads() (@called), such as thread (16,0,0); "
     "13 wait there, such as thread (3,0,0)",
+    "side_of_a_group": "in block (0,0,0) 48 of 64 threads do not come to sync() of a thread_block (@side of a group), "
+    "such as thread (16,0,0); 16 wait there, such as thread (0,0,0)",
 }
 
 # What `run` gives: out[t] for 64 threads, 0 before, and -1 for what a thread that has returned has left.
@@ -453,7 +462,7 @@ def test_loops_are_among_the_ways() -> None:
     """Kernels of both kinds become loops where they are to, so that the tests above compare something."""
     found = regions.rewrite_regions(re.sub(r"(?m)^#.*$", "", DIVERGENT + LEGAL))[1]
     apart = {name for name, why in found.items() if not why}
-    assert {"one_side", "returns_behind_it", "leaves_the_loop", "calls"} <= apart
+    assert {"one_side", "returns_behind_it", "leaves_the_loop", "calls", "side_of_a_group"} <= apart
     assert {"returned", "on_the_other_side", "wrapped", "constant"} <= apart
 
 

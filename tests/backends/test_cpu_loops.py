@@ -97,6 +97,9 @@ def test_what_waits_is_told_kernel_by_kernel() -> None:
     assert [may_wait(BESIDE, [name]) for name in asked] == [True, True, False, False, False]
     assert may_wait(BESIDE, ["plain", "waits<2>"])
     assert not may_wait("__global__ void k() {}", ["k"])
+    groups = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+    assert not may_wait(groups + "__global__ void k(int *p) { *p = 1; }", ["k"])
+    assert may_wait(groups + "__global__ void k(int *p) { cg::this_grid().sync(); }", ["k"])
     assert may_wait("#define WAIT __syncthreads()\n__global__ void k() { WAIT; }", ["k"])
 
 

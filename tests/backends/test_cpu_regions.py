@@ -18,6 +18,10 @@ cpu_compiler = pytest.importorskip("podium_cpu.compiler", reason="the CPU backen
 regions = pytest.importorskip("podium_cpu.regions", reason="the CPU backend is not installed")
 
 KERNELS = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+using namespace cooperative_groups;
+using cooperative_groups::this_grid;
 struct Pair { int a; float b; };
 typedef unsigned char byte;
 __device__ int twice(int x) { return 2 * x; }
@@ -265,11 +269,43 @@ extern "C" __global__ void nested(int *data, int n) {
   }
   data[t % n] = x;
 }
+extern "C" __global__ void groups(int *data, int n) {
+  namespace g = ::cooperative_groups;
+  __shared__ int s[1024];
+  const auto block = g::this_thread_block();
+  cg::grid_group all = this_grid();
+  const auto rank = block.thread_rank(), two = 2u;
+  int sum = 0;
+  for (auto i = all.thread_rank(); i < n; i += all.size()) sum += data[i];
+  s[rank] = sum;
+  block
+      .sync();
+  for (int half = block.num_threads() / 2; half > 0; half /= 2) {
+    if (rank < half) s[rank] += s[rank + half];
+    cg::sync(block);
+  }
+  { thread_block inner = this_thread_block(); sync(inner); }
+  data[rank % n] = s[block.size() - 1 - rank] + two * all.num_blocks() + all.block_rank() + __LINE__;
+}
+__device__ unsigned own_rank() { return cg::this_thread_block().thread_rank(); }
+extern "C" __global__ void groups_of_three_sizes(int *data, int n) {
+  cg::thread_block b = cg::this_thread_block();
+  __shared__ int s[1024];
+  const dim3 place = b.thread_index();
+  auto block = this_grid().block_index();
+  s[own_rank()] = place.x + 10 * b.thread_index().y + 100 * place.z + block.x + this_grid().group_dim().x;
+  cg::sync(cg::this_thread_block());
+  int t = place.x + b.group_dim().x * (threadIdx.y + b.dim_threads().y * threadIdx.z);
+  if (s[0] > 99 && t % 3) return;
+  this_thread_block().sync();
+  data[t % n] = s[(t + b.group_index().x) % b.size()];
+}
 """
 
 ENTRIES = dict.fromkeys(
     "reverse tree shadows divergent_loops early_returns branches votes structures strided uniform_changes globals_change "
-    "planes nested templated<int,3> calls_only templated_call<int> halo".split(),
+    "planes nested templated<int,3> calls_only templated_call<int> halo groups "
+    "groups_of_three_sizes".split(),
     "data: *i32, n: i32",
 )
 ENTRIES["parameters_change"] = "data: *i32, n: i32, scale: fp32"
@@ -343,6 +379,7 @@ def test_which_sources_are_read() -> None:
     assert regions.may_have_regions(stride)
     assert regions.may_have_regions("for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = 0;")
     assert regions.may_have_regions("__syncthreads();")
+    assert regions.may_have_regions("cg::this_thread_block().sync();")
     assert not regions.may_have_regions("int i = blockIdx.x * blockDim.x; for (int k = 0; k < n; k += 2) x[i] += k;")
 
 

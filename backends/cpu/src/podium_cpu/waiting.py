@@ -11,8 +11,11 @@ from collections.abc import Iterable
 
 __all__ = ["functions_of", "may_wait"]
 
-# What makes a thread of a block wait for others, and the headers and macros that may hide it.
-_WAITS = re.compile(r"__(?:sync|shfl|any|all|ballot|match|reduce|activemask|nanosleep)|cooperative_groups")
+# What makes a thread of a block wait for others, and makes the groups by which it may.
+_WAITS = re.compile(
+    r"__(?:sync|shfl|any|all|ballot|match|reduce|activemask|nanosleep)"
+    r"|\b(?:podium_block_sync|this_thread_block|this_grid|tiled_partition|coalesced_threads)\b|\bsync\s*\("
+)
 
 _TOKEN = re.compile(
     r"""//[^\n]* | /\*.*?\*/ | R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)" | "(?:\\.|[^"\\\n])*"

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from podium_cpu.regions._classes import read_classes
+from podium_cpu.regions._groups import write_groups
 from podium_cpu.regions._marks import write_marks
 from podium_cpu.regions._pieces import Barrier, RowLoop, Strided, all_pieces
 from podium_cpu.regions._plan import BARRIERS, Plan
@@ -21,7 +22,7 @@ __all__ = ["rewrite_regions"]
 
 # Ways to wait for other threads that only stacks of their own can serve.
 _WAITS = re.compile(
-    r"__(?:shfl|any|all|ballot|match|reduce|activemask|syncwarp|nanosleep)\w*|cooperative_groups|this_thread_block|this_grid"
+    r"__(?:shfl|any|all|ballot|match|reduce|activemask|syncwarp|nanosleep)\w*|this_thread_block|this_grid"
     r"|tiled_partition|coalesced_threads|sync|grid_barrier|grid_sync"
 )
 _REFUSED = (
@@ -37,7 +38,7 @@ _REFUSED = (
 
 def rewrite_regions(text: str, *, independent: bool = False, loops: bool = True) -> tuple[str, dict[str, str]]:
     """Do what `podium_cpu.regions.rewrite_regions` says."""
-    source = Source(text)
+    source = Source(write_groups(text) if loops else text)
     functions = [(name, node) for node in find(source.root, "function_definition") if (name := _name(node))]
     kernels = [node for _, node in functions if b"__global__" in source.plain[node.start_byte : _body(node).start_byte]]
     if not kernels:
@@ -80,7 +81,7 @@ def rewrite_regions(text: str, *, independent: bool = False, loops: bool = True)
 def _why_none(source: Source, functions: list[tuple[str, Node]], waiting: frozenset[str]) -> str:
     """Say why no kernel of a source can be taken apart, or nothing."""
     bodies = [(_body(node).start_byte, _body(node).end_byte) for _, node in functions]
-    for each in find(source.root, *NAMES):
+    for each in find(source.root, *NAMES, within=("using_declaration",)):
         hidden = not any(start <= each.start_byte < end for start, end in bodies)
         if hidden and (word(each) in BARRIERS or _WAITS.fullmatch(word(each))):
             return "threads wait in what is no function"
@@ -93,7 +94,7 @@ def _rewrite(source: Source, node: Node, facts: Facts, waiting: frozenset[str], 
         raise Unsupported("it has not been understood")
     for refused in find(node, *_REFUSED):
         raise Unsupported(f"it has a {refused.type.replace('_', ' ')}")
-    for name in find(body, *NAMES):
+    for name in find(body, *NAMES, within=("using_declaration",)):
         if word(name) in waiting or _WAITS.fullmatch(word(name)) or word(name).startswith("podium_t"):
             raise Unsupported(f"{word(name)} may wait for other threads")
     if re.search(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from podium_cpu.regions._groups import BLOCK_BARRIER
 from podium_cpu.regions._pieces import Barrier, Block, Branch, Loop, Once, Piece, Region, RowLoop, Strided, inner_pieces
 from podium_cpu.regions._rows import rises, slope
 from podium_cpu.regions._syntax import called_name, declared_name, find, is_loop, same, word
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BARRIERS", "Plan"]
 
-BARRIERS = ("__syncthreads", "__syncthreads_count", "__syncthreads_or", "__syncthreads_and")
+BARRIERS = ("__syncthreads", BLOCK_BARRIER, "__syncthreads_count", "__syncthreads_or", "__syncthreads_and")
 
 _INTEGERS = {"int", "long", "long long", "long int", "int32_t", "int64_t", "ptrdiff_t", "short"}
 _UNSIGNED = {"unsigned", "unsigned int", "size_t", "uint32_t", "uint64_t", "unsigned long", "unsigned long long"}
@@ -216,7 +217,7 @@ class Plan:
         call = calls[0]
         arguments = call.child_by_field_name("arguments")
         expression = node.named_children[0] if node.type == "expression_statement" else None
-        if called_name(call) == BARRIERS[0]:
+        if called_name(call) in BARRIERS[:2]:
             return Barrier(node, call) if same(expression, call) else None
         if arguments is None or arguments.named_child_count != 1:
             return None

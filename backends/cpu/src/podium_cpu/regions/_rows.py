@@ -66,7 +66,7 @@ def slope(plan: Plan, node: Node | None) -> int | None:
 
 
 def rises(plan: Plan, node: Node | None) -> bool:
-    """Tell whether an expression is made of indices, sizes and positive numbers, by sums and products.
+    """Tell whether an expression is made of indices, sizes and positive numbers, by sums, products and masks.
 
     Others may lie below zero at the front of a row. As unsigned numbers, they would be great there and small behind.
     """
@@ -79,7 +79,7 @@ def rises(plan: Plan, node: Node | None) -> bool:
         return rises(plan, node.child_by_field_name("value" if node.type == "cast_expression" else "arguments"))
     if node.type in ("binary_expression", "parenthesized_expression", "argument_list"):
         operator = word(node.child_by_field_name("operator")) or "+"
-        return operator in ("+", "*") and all(rises(plan, child) for child in node.named_children)
+        return operator in ("+", "*", "&") and all(rises(plan, child) for child in node.named_children)
     return _SMALL.fullmatch(word(node)) is not None or word(node).partition(".")[0] in _INDICES
 
 

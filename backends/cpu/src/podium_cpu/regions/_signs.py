@@ -14,7 +14,9 @@ def may_have_marks(source: str) -> bool:
 
 def may_have_regions(source: str) -> bool:
     """Tell whether a text could have kernels that are quicker in regions."""
-    if "__syncthreads" in source or re.search(r"\bfor\b[^{}]*\+=\s*[^;{}]*(?:blockDim|gridDim)", source):
+    if re.search(r"__syncthreads|\bthis_(?:thread_block|grid)\b", source) or re.search(
+        r"\bfor\b[^{}]*\+=\s*[^;{}]*(?:blockDim|gridDim)", source
+    ):
         return True
     # The stride may be in a variable.
     return "gridDim" in source and re.search(r"\bfor\b[^{}]*\+=", source) is not None

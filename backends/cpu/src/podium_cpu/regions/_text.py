@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from podium_cpu.regions._groups import BLOCK_BARRIER, asks_by_rank
 from podium_cpu.regions._pieces import (
     Barrier,
     Block,
@@ -24,12 +25,13 @@ __all__ = ["Writer"]
 
 # What stands in front of the pieces. The names of the dialect are those of constants that compilers see through.
 _BEGIN = (
-    " podium_regions::whole_block = true;"
-    " const unsigned podium_nx = ::blockDim.x & 2047, podium_ny = ::blockDim.y & 2047, podium_nz = ::blockDim.z & 2047;"
+    " podium_regions::whole_block = true; const unsigned {sizes};"
     " const uint3 blockIdx = {::blockIdx.x, ::blockIdx.y, ::blockIdx.z}; (void)blockIdx;"
     " const dim3 blockDim(podium_nx, podium_ny, podium_nz), gridDim(::gridDim.x, ::gridDim.y, ::gridDim.z);"
     " (void)blockDim; (void)gridDim;"
 )
+_SIZES = "podium_nx = ::blockDim.x & 2047, podium_ny = ::blockDim.y & 2047, podium_nz = ::blockDim.z & 2047"
+_ONE_ROW = "podium_nx = (::blockDim.x * ::blockDim.y * ::blockDim.z) & 2047, podium_ny = 1, podium_nz = 1"
 
 
 class Writer(RegionWriter):
@@ -38,7 +40,7 @@ class Writer(RegionWriter):
     def write(self) -> str:
         """Return the text of the whole body, braces included."""
         body = self._plan.body
-        self._put("{" + _BEGIN)
+        self._put("{" + _BEGIN.replace("{sizes}", _ONE_ROW if self._is_one_row() else _SIZES))
         if self._returns:
             self._put(" unsigned char podium_live[1024]; bool podium_all = true; (void)podium_all;")
             self._put(" __builtin_memset(podium_live, 1, sizeof podium_live);")
@@ -49,6 +51,12 @@ class Writer(RegionWriter):
         self._sequence(self._plan.pieces)
         self._put(self._source.marker(body.end_byte - 1) + "}")
         return "".join(self._out)
+
+    def _is_one_row(self) -> bool:
+        """Tell whether nobody sees it when all threads of the block lie along x."""
+        body = self._plan.body
+        seen = self._global_index or any(map(self._asserts, self._plan.regions))
+        return not seen and asks_by_rank(self._source.text(body.start_byte, body.end_byte))
 
     def _sequence(self, pieces: Sequence[Piece]) -> None:
         for piece in pieces:
@@ -249,7 +257,8 @@ class Writer(RegionWriter):
         if inner:
             live = "podium_live" if self._returns else "nullptr"
             threads = "podium_nx * podium_ny * podium_nz"
-            self._put(f' podium_regions::meet({inner[-1]}, {live}, {threads}, "{name}()", "{file}", {line});')
+            what = "sync() of a thread_block" if name == BLOCK_BARRIER else f"{name}()"
+            self._put(f' podium_regions::meet({inner[-1]}, {live}, {threads}, "{what}", "{file}", {line});')
         if piece.result is not None:
             ends = {"__syncthreads_count": "", "__syncthreads_or": " != 0", "__syncthreads_and": " == 0"}
             self._region(piece.result, {piece.call.start_byte: (piece.call.end_byte, f"int({votes}{ends[name]})")})

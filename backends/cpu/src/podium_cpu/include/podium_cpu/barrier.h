@@ -34,6 +34,10 @@ static inline bool is_cooperative() { return here->launch->cooperative != 0; }
 static inline void __syncthreads(podium_cpu::numbered n, PODIUM_CPU_SITE) {
   podium_cpu::barrier(false, "__syncthreads()", podium_file, podium_line, n);
 }
+// What sync() of a thread_block is once its kernel does without the group: see regions/_groups.py.
+static inline void podium_block_sync(podium_cpu::numbered n, PODIUM_CPU_SITE) {
+  podium_cpu::barrier(false, "sync() of a thread_block", podium_file, podium_line, n);
+}
 static inline int __syncthreads_count(podium_cpu::numbered n, int predicate, PODIUM_CPU_SITE) {
   return int(podium_cpu::barrier(predicate != 0, "__syncthreads_count()", podium_file, podium_line, n));
 }
@@ -46,6 +50,9 @@ static inline int __syncthreads_and(podium_cpu::numbered n, int predicate, PODIU
 
 static inline void __syncthreads(PODIUM_CPU_SITE) {
   __syncthreads(podium_cpu::numbered{podium_cpu::no_number}, podium_file, podium_line);
+}
+static inline void podium_block_sync(PODIUM_CPU_SITE) {
+  podium_block_sync(podium_cpu::numbered{podium_cpu::no_number}, podium_file, podium_line);
 }
 static inline int __syncthreads_count(int predicate, PODIUM_CPU_SITE) {
   return __syncthreads_count(podium_cpu::numbered{podium_cpu::no_number}, predicate, podium_file, podium_line);
