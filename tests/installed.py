@@ -6,6 +6,7 @@ No network is needed: everything is installed without an index, and what the dis
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import site
 import subprocess
@@ -40,12 +41,16 @@ def build(project: Path, target: str, folder: Path) -> Path:
     return made
 
 
-def link_dependencies(folder: Path) -> Path:
-    """Make a folder with all that is installed here, but for podium itself and what leads back to the repository."""
+def link_dependencies(folder: Path, *, metadata: bool = False) -> Path:
+    """Make a folder with all that is installed here, but for podium itself and what leads back to the repository.
+
+    With the `metadata` of podium's core, pip takes that for installed.
+    """
     folder.mkdir()
     for base in site.getsitepackages():
         for path in sorted(Path(base).iterdir()):
-            if not path.name.lower().startswith(("podium", "__editable__")) and path.suffix != ".pth":
+            leads_back = path.name.lower().startswith(("podium", "__editable__")) or path.suffix == ".pth"
+            if not leads_back or (metadata and re.fullmatch(r"podium-[\d.]+\.dist-info", path.name)):
                 (folder / path.name).symlink_to(path)
     return folder
 

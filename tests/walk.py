@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ast
 import re
-import site
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
+from installed import link_dependencies
 from markdown_page import ROOT, Fence, Page
 
 import podium
@@ -149,10 +149,7 @@ def console(folder: Path, variables: Mapping[str, str]) -> Shell:
     ):
         (programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         (programs / name).chmod(0o755)
-    dependencies = folder / "dependencies"
-    dependencies.mkdir()
-    for path in _installed():
-        (dependencies / path.name).symlink_to(path)
+    dependencies = link_dependencies(folder / "dependencies", metadata=True)
     core = Path(podium.__file__).parent.parent
     return Shell(
         folder,
@@ -165,13 +162,3 @@ def console(folder: Path, variables: Mapping[str, str]) -> Shell:
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         },
     )
-
-
-def _installed() -> Iterator[Path]:
-    """List what is installed here, but for what leads back to the repository; of podium, what says that it is there."""
-    for base in site.getsitepackages():
-        for path in sorted(Path(base).iterdir()):
-            is_metadata = re.fullmatch(r"podium-[\d.]+\.dist-info", path.name)
-            leads_back = path.name.lower().startswith(("podium", "__editable__")) or path.suffix == ".pth"
-            if is_metadata or not leads_back:
-                yield path
