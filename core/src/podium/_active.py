@@ -241,10 +241,12 @@ class DriverConfig:
         `options` are what the backend lets its users choose, such as ``podium.use("cpu", sanitize="address")``. There
         is one driver for each combination of them, and what kernels have on one of them they do not share with others.
 
-        It holds for the code in the block and for asyncio tasks started there, to their end, and neither for other
-        threads nor for threads started in the block: use it again in those. Blocks can be nested. One in a generator
-        holds for whoever runs that, too, from a ``yield`` in the block until the generator goes on to its end. It is to
-        be closed there: what another thread or task closes goes on holding for the one that ran it.
+        It holds for the code in the block, and for asyncio tasks that are started there, until they end; not for other
+        threads, nor for threads that are started in the block: use it again in those. Blocks can be nested.
+
+        A ``yield`` in the block of a generator leaves it in force for whoever runs the generator, until that goes on and
+        leaves the block. Close an unfinished one in the thread or task that ran it: when another one closes it, it stays
+        in force for the first.
 
         Raises `UnknownBackendError` or `InactiveBackendError` on entry, TypeError for an option that the backend does
         not have, and ValueError for a value that an option cannot have.
