@@ -50,12 +50,12 @@ def measure(report: Report, effort: Effort, kernel: podium.Kernel) -> None:
     table = getattr(type(arguments.tensors[0]), "__dlpack_c_exchange_api__", None)
     library, stream, handle = libcuda.library(), podium.Stream(), kernel.load()
     found, status, function = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p()
-    library.cuGetProcAddress_v2(b"cuLaunchKernel", ctypes.byref(found), VERSION, 0, ctypes.byref(status))
-    library.cuKernelGetFunction(ctypes.byref(function), ctypes.c_void_p(handle))
+    _check(library.cuGetProcAddress_v2(b"cuLaunchKernel", ctypes.byref(found), VERSION, 0, ctypes.byref(status)))
     call, extended = (_address(getattr(library, name)) for name in ("cuLaunchKernel", "cuLaunchKernelEx"))
     module: Any = Extension("benchmark", "podium_benchmark_calls", SOURCE.read_text(encoding="utf-8")).build()
     kernel[1, BLOCK](*arguments.tensors, arguments.n)  # which makes the context current
-    numbers = (call, found.value or call, extended, handle, function.value or handle, BLOCK, stream.handle)
+    _check(library.cuKernelGetFunction(ctypes.byref(function), ctypes.c_void_p(handle)))
+    numbers = (call, found.value, extended, handle, function.value, BLOCK, stream.handle)
     module.setup((*numbers, *arguments.addresses, arguments.n, CUDA), *arguments.tensors, table)
     loop = module.loop
 
@@ -66,6 +66,12 @@ def measure(report: Report, effort: Effort, kernel: podium.Kernel) -> None:
     times = take_turns(ways, effort, dict.fromkeys(ways, LAUNCHES), podium.synchronize, clocked=ways)
     sample = f"one is {LAUNCHES} launches"
     compare(report, "The driver's call", times, what="in a loop in C", reference=(PLAIN, "plain"), sample=sample)
+
+
+def _check(status: int) -> None:
+    """Raise RuntimeError for a status of the driver: what a row is about would not be what its name says."""
+    if status:
+        raise RuntimeError(f"the CUDA driver gave status {status} where another way to launch was looked up")
 
 
 def _address(function: Any) -> int:
