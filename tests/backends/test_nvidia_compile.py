@@ -91,6 +91,8 @@ def test_a_kernel_that_is_not_there_is_named_with_those_that_are() -> None:
     wanted = Program(ADD, "cuda", (Entry("sub", Signature.parse("i32")),))
     with pytest.raises(CompileError, match="there is no kernel 'sub' in the source; it has: add"):
         compile_program(wanted, H200)
+    overloaded = refused("__global__ void two(int *p) {}\n__global__ void two(float *p) {}", "two", signature="p: *i32")
+    assert "does not name one kernel" in str(overloaded) and "a name of its own" in str(overloaded)
 
 
 def test_macros_do_not_reach_the_compilers_own_declarations() -> None:
@@ -154,6 +156,7 @@ def test_the_users_flags_win_over_the_options() -> None:
 def test_flags_that_the_compiler_does_not_know_are_errors(flag: str, advice: str) -> None:
     """The error has NVRTC's words, and for a flag of nvcc's what to do instead."""
     assert advice in str(refused(ADD, flags=[flag]))
+    assert "std is 'c++98', and standards that it knows are" in str(refused(ADD, std="c++98"))
 
 
 def test_the_log_is_kept_when_the_code_compiles() -> None:

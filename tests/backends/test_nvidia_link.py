@@ -90,6 +90,8 @@ def test_errors_of_linking_say_what_is_missing() -> None:
         podium_nvidia.link([caller, called], flags=["-nonsense"])
     with pytest.raises(TypeError, match="takes a list"):
         podium_nvidia.link(caller.code)
+    with pytest.raises(TypeError, match="one at least"):
+        podium_nvidia.link([])
 
 
 def test_ptx_becomes_machine_code_of_the_target() -> None:

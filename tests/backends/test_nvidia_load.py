@@ -117,6 +117,14 @@ def test_each_failure_says_which_side_to_change(recording: Recording, status: in
     driver().load(code, "plain", 0)
 
 
+def test_a_fat_binary_without_code_for_the_device(recording: Recording) -> None:
+    """LIF-09: what is said is not the target, which is the device's for want of another, but what is to be added."""
+    code = compiled()
+    code = podium.ObjectCode(code.code, "fatbin", code.target, code.entries)
+    with recording.failing("cuLibraryLoadData", 209), pytest.raises(LoadError, match=r"none is for sm_90: add it"):
+        driver().load(code, "plain", 0)
+
+
 def test_damaged_code_and_names_that_are_not_there(recording: Recording) -> None:
     """LIF-05: bytes that are no code are refused, and a name that the binary lacks is answered with those it has."""
     code = compiled()

@@ -16,6 +16,7 @@ from recording.cuda.library import Recording
 import podium
 from podium._packing import Packer
 from podium.errors import ArgumentTypeError, ArgumentValueError, ArrayDeviceError, LaunchConfigError
+from podium.testing._conformance.foreign_array import DlpackArray
 
 CLUSTER, COOPERATIVE, DEPENDENT, PRIORITY = 4, 2, 6, 8
 
@@ -149,9 +150,9 @@ def test_arrays_with_the_cuda_array_interface(
     asked: list[object] = []
     locate = Packer.locate
 
-    def counted(self: Packer, index: int, value: object) -> Any:
+    def counted(self: Packer, index: int, value: object, given: int | None = None) -> Any:
         asked.append(value)
-        return locate(self, index, value)
+        return locate(self, index, value, given)
 
     monkeypatch.setattr(Packer, "locate", counted)
     kernel = kernels()["bounded"]
@@ -169,7 +170,7 @@ def test_arrays_with_the_cuda_array_interface(
     assert recording.last().stream == stream.handle
     kernel[1, 1](Interfaced(0, shape=(0,)))
     assert recording.last().parameters[0] == bytes(8)
-    assert len(asked) == (0 if level == "generated" else 15)
+    assert len(asked) == (1 if level == "generated" else 15)  # one of two streams: to let the one wait for the other
     # What is not plain is for Python to take, and to refuse.
     kernel[1, 1](Interfaced(here.ptr, strides=(4,)))
     kernel[1, 1](Interfaced(here.ptr, shape=[64], stream=numpy.int64(stream.handle)))
@@ -224,6 +225,41 @@ def test_capture_and_replay(recording: Recording, level: str, mode: int) -> None
     captured, replayed = recording.launches(before)
     assert captured.captured and replayed.replayed and captured.parameters == replayed.parameters
     assert captured.parameters[2] == struct.pack("=f", 3.0)
+
+
+def test_owners_let_the_stream_of_the_launch_wait(recording: Recording, level: str) -> None:
+    """CTX-10: an array's owner orders its work before the stream that the launch names; one that is captured cannot wait."""
+    kernel, stream, x = kernels()["saxpy"], podium.Stream(), podium.empty(64, "fp32")
+    array = DlpackArray(x, x.ptr, (64,), "fp32", (2, 0))
+    for _ in range(2):
+        kernel[1, 1](array, array, 2.0, 64)
+    assert set(array.streams) == {1}
+    del array.streams[:]
+    kernel[1, 1](array, array, 2.0, 64, stream=stream)
+    kernel.run(1, 1, 1, stream.handle, kernel.function, array, array, 2.0, 64)
+    assert set(array.streams) == {stream.handle} and recording.last().stream == stream.handle
+    assert "cuStreamWaitEvent" not in recording.calls()
+    with podium.capture(stream=stream):
+        kernel[1, 1](array, array, 2.0, 64, stream=stream)
+    assert array.streams[-1] == 1
+
+
+def test_launches_wait_for_the_stream_of_an_array(recording: Recording, level: str) -> None:
+    """CTX-10: what is in the stream of ``__cuda_array_interface__`` comes before a launch in another stream."""
+    kernel, x = kernels()["saxpy"], podium.empty(64, "fp32")
+    mine, theirs = podium.Stream(), podium.Stream()
+    kernel[1, 1](x, x, 2.0, 64)
+
+    def waits(*arrays: object, **keywords: Any) -> tuple[int, int]:
+        before = recording.calls().get("cuStreamWaitEvent", 0)
+        kernel[1, 1](*arrays, 2.0, 64, **keywords)
+        return recording.last().stream, recording.calls().get("cuStreamWaitEvent", 0) - before
+
+    other, same = Interfaced(x.ptr, stream=theirs.handle), Interfaced(x.ptr, stream=mine.handle)
+    assert waits(other, x) == waits(other, other) == waits(other, x, stream=theirs) == (theirs.handle, 0)
+    assert waits(x, other, stream=mine) == waits(same, other, stream=mine) == waits(same, other) == (mine.handle, 1)
+    legacy = Interfaced(x.ptr, stream=1)
+    assert waits(x, legacy) == (1, 0) and waits(x, legacy, stream=0) == (0, 0)
 
 
 def test_a_first_launch_in_a_capture_says_so_and_leaves_it_whole(recording: Recording, level: str) -> None:

@@ -100,6 +100,7 @@ def test_strides_of_axes_of_one_element_are_free() -> None:
     assert taken(layout((1, 3), strides=(12, 4))).strides == (16, 4)
     assert taken(layout((5, 1, 8), strides=(32, 7, 4))).strides == (32, 32, 4)
     assert taken(layout((4, 1), strides=(16, 999))).strides == (16, 4)
+    assert taken(layout((1, 4, 8), strides=(7, 1 << 39, 4))).strides == (16, 1 << 39, 4)
 
 
 def test_boxes() -> None:

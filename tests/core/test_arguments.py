@@ -431,8 +431,11 @@ def test_unknown_types_are_refused_when_the_launcher_is_made() -> None:
 
 
 def test_the_description_of_a_value_is_short_and_safe() -> None:
-    """Messages show built-in scalars, shortened, and of everything else only the type."""
+    """ARG-02: messages show scalars, shortened, those of numpy and ctypes too, and of everything else only the type."""
     assert describe(5) == "5 (int)"
+    assert describe(numpy.uint32(1 << 31)) == "2147483648 (numpy.uint32)"
+    assert describe(ctypes.c_double(0.5)) == "0.5 (ctypes.c_double)"
+    assert describe(ctypes.c_char_p(8)) == "an object of type ctypes.c_char_p"
     assert describe(None) == "None (NoneType)"
     assert describe("x" * 1000).startswith("'xxx") and len(describe("x" * 1000)) < 80
     assert describe(10**6000).startswith("0x") and len(describe(10**6000)) < 80

@@ -38,6 +38,7 @@ def test_arrays_of_podium() -> None:
     assert numbers(array) == (12, 0, "fp16", 2, (3, 5), (10, 2))
     assert layout(array).address == array.ptr
     assert layout(array).owner is array
+    assert numbers(podium.empty((0, 5), "fp16"))[3] == 2
 
 
 def test_dlpack_strides_are_bytes() -> None:

@@ -115,8 +115,8 @@ def test_dlpack_arrays(device: Pair) -> None:
     assert _state.recent()[-1].device == 1
 
 
-def test_dlpack_is_asked_for_the_stream_of_the_arrays_device() -> None:
-    """CTX-09: a producer is told the driver's current stream on its own device, in the numbering of the protocol."""
+def test_dlpack_is_asked_for_the_stream_of_the_launch() -> None:
+    """CTX-09: a producer is told the launch's stream, or the driver's current one on its own device, as DLPack counts."""
     asked: list[Any] = []
 
     class Asking(FakeArray):
@@ -125,9 +125,13 @@ def test_dlpack_is_asked_for_the_stream_of_the_arrays_device() -> None:
             return super().__dlpack__(stream=stream, max_version=max_version)
 
     both = Pair({"x": "*fp32"})
-    both.same(Asking(64, 0))
-    both.same(Asking(64, 1))
-    assert asked == [7000, 7000, 7001, 7001]
+    both.same(Asking(64, 0), stream=7)
+    both.same(Asking(64, 1), stream=8)
+    assert asked == [7, 7, 8, 8]
+    packer = both.launchers["interpreted"].packer
+    for device in (0, 1):
+        packer.pack((Asking(64, device),))
+    assert asked[4:] == [7000, 7001] == [packer.export_stream(device) for device in (0, 1)]
 
 
 def test_producers_from_before_dlpack_1() -> None:

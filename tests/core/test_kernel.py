@@ -249,6 +249,8 @@ def test_launch_attributes(fake: FakeDriver, kernel: podium.Kernel) -> None:
         match="no launch feature 'carveout'; it has: cluster, cooperative, dependent, preferred_cluster, priority",
     ):
         kernel[LaunchConfig(1, 1, attributes={"carveout": 1})]
+    with pytest.raises(LaunchConfigError, match=r"an argument of its own: LaunchConfig\(grid, block, cluster=\.\.\.\)"):
+        kernel[LaunchConfig(1, 1, attributes={"cluster": 2})]
 
 
 def test_attributes_of_a_backend_reach_the_driver(fake: FakeDriver, kernel: podium.Kernel, level: str) -> None:
@@ -552,6 +554,9 @@ def test_modules_have_several_kernels(fake: FakeDriver, level: str, tmp_path: Pa
         module["c"][1, 1]()
     with pytest.raises(SourceError):
         podium.kernel(path)[1, 1](1)
+    path.write_bytes("// naïve\n__global__ void a(int n) {}\n".encode("latin-1"))
+    with pytest.raises(SourceError, match=r"two\.cu: byte 0xef in line 1 is not UTF-8"):
+        podium.module(path)
 
 
 def test_object_code_is_a_kernel(fake: FakeDriver, level: str) -> None:

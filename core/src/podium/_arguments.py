@@ -27,15 +27,26 @@ _Error = TypeVar("_Error", bound=ArgumentError)
 def describe(value: object) -> str:
     """Give a short text of a value for messages.
 
-    Only built-in scalars are shown: the repr of an array may be long, wait for a device, or fail.
+    Only scalars of Python, numpy and ctypes are shown: the repr of an array may be long, wait for a device, or fail.
     """
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    if kind in (int, float, bool, str, bytes) or value is None:
+    value = _number_in(value)
+    if type(value) in (int, float, bool, str, bytes) or value is None:
         # decimal digits of a huge int take quadratic time, and are refused beyond a limit
         text = hex(value) if isinstance(value, int) and value.bit_length() > 256 else repr(value)
         return f"{text if len(text) <= 60 else text[:57] + '...'} ({name})"
     return f"an object of type {name}"
+
+
+def _number_in(value: Any) -> Any:
+    """Return the number that a scalar of numpy or ctypes holds; anything else as it is."""
+    if isinstance(value, ctypes._SimpleCData):  # others than these may lead to any memory
+        return value.value if getattr(value, "_type_", "O") in "?bBhHiIlLqQfd" else value
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic) and value.dtype.kind in "biuf":
+        return value.item()
+    return value
 
 
 @record(frozen=True)

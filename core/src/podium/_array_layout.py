@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from podium import _arrays
+from podium._element_types import element_type
 from podium._exchange import Tensor, exchange_table
 from podium._record import record
 
@@ -54,7 +55,7 @@ def array_layout(value: object) -> ArrayLayout | None:
 def _own(value: Any) -> ArrayLayout:
     location: _arrays.ArrayLocation = value._podium_location()
     shape = tuple(value.shape)
-    itemsize = value.nbytes // value.size if value.size else 0
+    itemsize = element_type(value.dtype).size
     strides = _packed(shape, itemsize)
     return ArrayLayout(
         location.address, location.device_type, location.device, location.element, itemsize, shape, strides, value

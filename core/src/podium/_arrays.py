@@ -69,7 +69,8 @@ class ArrayLocation:
     `device_type` is DLPack's number, `device` the index or -1 if the protocol does not tell; `element` is the podium
     spelling of the element type, or None if there is none, and `typed` tells whether it can be compared with one;
     `swapped` tells that the bytes of the elements are in the other order; `owner` must live until the launch has been
-    issued; `stream` is the current stream of the array's own library on that device, or None if it does not tell.
+    issued; `stream` is the current stream of the array's own library on that device, or None if it does not tell;
+    `pending` is the stream that has the work before which the array is not ready, where its owner tells one.
     """
 
     address: int
@@ -82,6 +83,7 @@ class ArrayLocation:
     stream: int | None = None
     swapped: bool = False
     typed: bool = True
+    pending: int | None = None
 
 
 class VersionedTensor(ctypes.Structure):
@@ -309,7 +311,8 @@ def interface_location(value: object, interface: dict[str, Any]) -> ArrayLocatio
     try:
         address, readonly = interface["data"]
         shape, strides, typestr = interface["shape"], interface.get("strides"), interface["typestr"]
-        itemsize, stream = int(typestr[2:]), interface.get("stream")
+        itemsize, queue = int(typestr[2:]), interface.get("stream")
+        stream = None if queue is None else int(queue)
         location = ArrayLocation(
             address=int(address or 0),
             device_type=_interface_type(value),
@@ -318,8 +321,9 @@ def interface_location(value: object, interface: dict[str, Any]) -> ArrayLocatio
             contiguous=strides is None or is_contiguous(shape, [stride // max(itemsize, 1) for stride in strides]),
             readonly=bool(readonly),
             owner=value,
-            stream=None if stream is None else int(stream),
+            stream=stream,
             swapped=itemsize > 1 and typestr[0] in _OTHER_BYTE_ORDER,
+            pending=stream,
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):  # not what the protocol says
         return None

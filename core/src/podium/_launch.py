@@ -129,7 +129,7 @@ class Launch:
     def _run(self, args: tuple[Any, ...]) -> None:
         binding = self.binding
         launcher, driver = binding.launcher, binding.driver
-        packed = launcher.pack(args)
+        packed = launcher.pack(args, self.stream)
         _, device, stream, _ = packed
         if device is None:
             device = driver.current_device()

@@ -254,7 +254,7 @@ class Launcher:
             raise LaunchConfigError(
                 f"{self.name}: function must be the handle that load() gave, not {describe(function)}", kernel=self.name
             )
-        packed = self.pack(args)
+        packed = self.pack(args, handle or 0)
         if 0 in grid:
             return
         driver = self.driver

@@ -35,8 +35,11 @@ def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
     wanted += [name for name, is_wanted in flags.items() if is_wanted and name not in driver.features]
     for name in wanted:
         known = ", ".join(sorted({*driver.attribute_keys, *(flags.keys() & driver.features)})) or "none"
+        problem = f"backend {driver.name!r} has no launch feature {name!r}; it has: {known}"
+        if name in flags and name in driver.features:
+            problem = f"{name!r} is no attribute but an argument of its own: LaunchConfig(grid, block, {name}=...)"
         raise LaunchConfigError(
-            f"{kernel}: backend {driver.name!r} has no launch feature {name!r}; it has: {known}",
+            f"{kernel}: {problem}",
             kernel=kernel,
             axis=name,
         )

@@ -62,7 +62,7 @@ class Module:
                 raise TypeError("Object code is compiled already: compile options and kernels have no effect on it")
         elif isinstance(source, Path) or _is_path(source):
             path = Path(source)
-            self.source, self.path = path.read_text(encoding="utf-8"), str(path)
+            self.source, self.path = _read(path), str(path)
         else:
             self.source = source
         self.code = source.with_variables(self._variables_given) if isinstance(source, ObjectCode) else None
@@ -238,6 +238,19 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<podium module {self.path or 'from text'}>"
+
+
+def _read(path: Path) -> str:
+    """Read a source. Raises OSError, and `SourceError` if it is no text in UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise SourceError(
+            f"{path}: byte {error.object[error.start]:#04x} in line {line} is not UTF-8, in which sources are read. "
+            f"Save the file as UTF-8",
+            line=line,
+        ) from None
 
 
 def _is_path(source: object) -> bool:

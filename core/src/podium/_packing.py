@@ -17,6 +17,7 @@ from podium._hooks import ArgumentInfo
 from podium._parameters import value_code
 from podium._signature import Signature, Type
 from podium._state import ATTENDED, DEBUG, words
+from podium._stream import let_wait
 from podium.errors import ArgumentCountError, ArrayDeviceError
 
 if TYPE_CHECKING:
@@ -52,14 +53,19 @@ class Packer:
         self._plan = [(slot, *_plain(slot.parameter.type)) for slot in self._slots]
         self._answers: list[Answer] = []  # that no launch uses at the moment
 
-    def pack(self, args: Sequence[object]) -> Packed:
-        """Check and convert all arguments; raise for the first that does not fit."""
+    def pack(self, args: Sequence[object], given: int | None = None) -> Packed:
+        """Check and convert all arguments; raise for the first that does not fit.
+
+        `given` is the stream that the launch names, if it names one. Let it, or else the one that the arguments tell,
+        wait for the work before which arrays are not ready.
+        """
         if len(args) != len(self._plan):
             raise self.count_error(len(args))
         values: list[Any] = []
         owners: list[object] = []
         streams: list[_Stream] = []
         others: list[tuple[Slot, int]] = []  # arrays that are not where the first is
+        pending: list[tuple[int, int]] = []  # devices and streams that have work before which arrays are not ready
         table: Any
         device, kind, ask, reached, any_order = -1, None, None, self._reached, not self.contiguous
         is_debugging = words[ATTENDED] & DEBUG
@@ -98,9 +104,11 @@ class Packer:
                 if device_type in ANYWHERE:
                     where = -1
             else:
-                address, where, stream, owner = self._place_of(slot, value, is_debugging)
+                address, where, stream, owner, queue = self._place_of(slot, value, is_debugging, given)
                 values.append(address)
                 owners.append(owner)
+                if queue is not None:
+                    pending.append((where, queue))
             # A stream is one of a device: that of an array on another one, which is within reach, is no choice.
             if stream is not None and (where < 0 or device < 0 or where == device):
                 streams.append(stream)
@@ -120,22 +128,26 @@ class Packer:
             self._check_reach(device, others)
         if is_debugging:
             self._check_addresses(args, None if device < 0 else device)
+        if pending:
+            let_wait(self.kernel, self.driver, device, library if given is None else given, pending)
         return _new(Packed, (values, None if device < 0 else device, library, owners))
 
-    def _place_of(self, slot: Slot, value: Any, is_debugging: int) -> tuple[int, int, Any, object]:
+    def _place_of(
+        self, slot: Slot, value: Any, is_debugging: int, given: int | None
+    ) -> tuple[int, int, Any, object, int | None]:
         """Find the memory of what has no exchange table, or needs a closer look."""
         if not is_debugging:
             kind = type(value)
             if value is None:
-                return 0, -1, None, None
+                return 0, -1, None, None, None
             if kind is int:
                 if 0 <= value < 1 << 64:
-                    return value, -1, None, None
+                    return value, -1, None, None, None
             elif hasattr(kind, "_podium_place") and (packed := getattr(value, "_podium_place", None)):
                 address, device_type, device = _PLACE.unpack(packed)
                 if device_type in self._reached:
-                    return address, -1 if device_type in ANYWHERE else device, None, value
-        return self.locate(slot.index, value)
+                    return address, -1 if device_type in ANYWHERE else device, None, value, None
+        return self.locate(slot.index, value, given)
 
     def _check_reach(self, device: int, others: Sequence[tuple[Slot, int]]) -> None:
         """Raise for the first of the arrays on other devices that the device of the launch does not reach."""
@@ -147,18 +159,30 @@ class Packer:
         """Convert one scalar or struct."""
         return self._slots[index].encode(value)
 
-    def locate(self, index: int, value: object) -> tuple[int, int, int | None, object]:
-        """Find the memory of a pointer argument: address, device or -1, its library's stream or None, its owner."""
+    def locate(
+        self, index: int, value: object, given: int | None = None
+    ) -> tuple[int, int, int | None, object, int | None]:
+        """Find the memory of a pointer argument for a launch in a given stream, or in any.
+
+        Return address, device or -1, its library's stream or None, its owner, and the stream, if there is one, that has
+        the work before which it is not ready.
+        """
         slot, driver = self._slots[index], self.driver
         if value is None:
-            return 0, -1, None, None
+            return 0, -1, None, None, None
         if is_address(value):
-            return slot.integer_address(value), -1, None, None
+            return slot.integer_address(value), -1, None, None, None
         if has_masked(value):
             raise slot.value_error(
                 value, "elements of it are masked, and the kernel sees no mask; pass array.filled(value), or array.data"
             )
-        found = locate(value, driver.host_memory, self._reached, self.export_stream)
+        told: list[int] = []  # the stream that the array's owner let wait for its work
+
+        def export(device: int) -> int | None:
+            told.append(self._export_to(device, given))
+            return driver.dlpack_stream(told[0])
+
+        found = locate(value, driver.host_memory, self._reached, export)
         if found is None:
             raise slot.type_error(value, "an array, None or an integer address is needed" + _cure(value))
         device_type, device = self._place(found)
@@ -166,7 +190,8 @@ class Packer:
         if device_type not in self._reached and device_type != -1 and not is_nowhere:
             raise self._device_error(slot, value, device_type)
         self._check_array(slot, value, found)
-        return found.address, -1 if device_type in ANYWHERE else device, found.stream, found.owner
+        pending = found.pending if found.pending is not None or not told else told[0]
+        return found.address, -1 if device_type in ANYWHERE else device, found.stream, found.owner, pending
 
     def _place(self, found: ArrayLocation) -> tuple[int, int]:
         """Return the device type and the index of an array; the driver knows them where the protocol does not tell.
@@ -196,8 +221,14 @@ class Packer:
             if known[1] != device and not self.driver.can_access(device, known[1]):
                 raise self._peer_error(slot, device, known[1])
 
-    def export_stream(self, device: int) -> int | None:
-        return self.driver.dlpack_stream(self.driver.current_stream(device))
+    def export_stream(self, device: int, given: int | None = None) -> int | None:
+        """Return the stream that an array's owner is told to let wait, in DLPack's numbering."""
+        return self.driver.dlpack_stream(self._export_to(device, given))
+
+    def _export_to(self, device: int, given: int | None) -> int:
+        """Return the stream that shall wait for an array: one that is captured waits for nothing but its capture."""
+        driver = self.driver
+        return driver.current_stream(device) if given is None or driver.capturing(device, given) else given
 
     def _check_array(self, slot: Slot, value: object, found: ArrayLocation) -> None:
         pointer = slot.parameter.type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from podium._arguments import describe
@@ -11,7 +12,7 @@ from podium.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["device_for", "stream_handle"]
+__all__ = ["device_for", "let_wait", "stream_handle"]
 
 
 def stream_handle(stream: Any, driver: Driver) -> int | None:
@@ -71,6 +72,34 @@ def device_for(taker: str, driver: Driver, device: int | None, stream: Any) -> i
             value=repr(stream),
         )
     return index
+
+
+def let_wait(kernel: str, driver: Driver, device: int, stream: int | None, others: Iterable[tuple[int, int]]) -> None:
+    """Let the stream of a launch wait for the work that is in other streams, each given with its device.
+
+    A device of -1 is the launch's, or the current one; no stream is the driver's default. A stream that is captured
+    waits for nothing: its work comes when the graph is replayed. Raises `LaunchError`.
+    """
+    device = driver.current_device() if device < 0 else device
+    stream = driver.current_stream(device) if stream is None else stream
+    for place, other in dict.fromkeys(others):
+        if driver.dlpack_stream(other) == driver.dlpack_stream(stream) or driver.capturing(device, stream):
+            continue
+        status = _wait_for(driver, device, stream, device if place < 0 else place, other)
+        if status:
+            from podium._status import status_error
+
+            raise status_error(driver, status, kernel, device, (0, 0, 0), (0, 0, 0), other)
+
+
+def _wait_for(driver: Driver, device: int, stream: int, place: int, other: int) -> int:
+    if "events" not in driver.features:
+        return driver.synchronize(place, other)
+    event = driver.create_event(place, False)
+    try:
+        return driver.record_event(event, place, other) or driver.wait_event(device, stream, event)
+    finally:
+        driver.destroy_event(event, place)
 
 
 def _checked(handle: int) -> int:

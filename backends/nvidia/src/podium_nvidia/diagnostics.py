@@ -44,7 +44,7 @@ def explain(refused: Refused, program: Program, target: Target) -> CompileError:
     found = list(_translate(_messages(refused.log), program))
     otherwise = [_assembler(match[1]) for match in _ASSEMBLER.finditer(refused.log)][:_SHOWN]
     if not otherwise:
-        otherwise = [(refused.log.strip() or refused.status) + advice_on_flags(refused.log)]
+        otherwise = [(refused.log.strip() or refused.status) + advice_on_flags(refused.log, program.options.std)]
     return compile_error(program, target, log=refused.log, diagnostics=found, otherwise=otherwise)
 
 
@@ -80,7 +80,11 @@ def _translate(messages: Iterator[tuple[Diagnostic, str]], program: Program) -> 
             continue
         refused.add(match[1])
         unknown = "undefined" in each.message or "has no member" in each.message
-        yield refused_name(match[1], each.message, program, unknown=unknown)
+        yield refused_name(match[1], f"{each.message}{_advice_on_name(each.message)}", program, unknown=unknown)
+
+
+def _advice_on_name(message: str) -> str:
+    return ". Give each of them a name of its own" if "overloaded function" in message else ""
 
 
 def _advice(message: str, source: str) -> str:

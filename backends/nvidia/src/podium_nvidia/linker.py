@@ -41,8 +41,8 @@ def link(
     Raises `CompileError` with nvJitLink's log, `LoadError` for an input that is nothing of this or lacks a kernel, and
     `ToolchainError` if nvJitLink is not there.
     """
-    if isinstance(inputs, (str, Path, bytes, ObjectCode)):
-        raise TypeError("link takes a list of inputs")
+    if isinstance(inputs, (str, Path, bytes, ObjectCode)) or not inputs:
+        raise TypeError("link takes a list of inputs, one at least")
     codes = [each for each in inputs if isinstance(each, ObjectCode)]
     entries = {each.name: each for code in codes for each in code.entries}
     symbols = {name: symbol for code in codes for name, symbol in code.symbols.items()}

@@ -42,6 +42,8 @@ def _advice(status: int, code: ObjectCode, name: str, device: int) -> str:
         )
     if status in (NO_BINARY, INVALID_IMAGE, INVALID_SOURCE):
         own = f"sm_{capability(device)}"
+        if code.format == "fatbin" and status == NO_BINARY:
+            return f"Of the code in the fat binary none is for {own}: add it where the binary is made"
         if code.target.arch == own and status != NO_BINARY:
             return (
                 "The bytes are damaged: compile it again; or the toolkit that made them is newer than the driver: "

@@ -70,8 +70,10 @@ def nvrtc_options(program: Program, arch: Arch, folders: Sequence[str]) -> list[
     return result + user_options(program, _ARCH_FLAGS, folders)
 
 
-def advice_on_flags(log: str) -> str:
-    """Say what to do about an option that NVRTC does not know; nothing if it is none of nvcc's."""
+def advice_on_flags(log: str, std: str) -> str:
+    """Say what to do about an option that NVRTC does not know, or a standard; nothing if it is none of nvcc's."""
+    if "invalid value for --std" in log:
+        return f"; std is {std!r}, and standards that it knows are c++17 and c++20"
     unknown = re.search(r"unrecognized option (\S+)", log)
     if unknown is None:
         return ""

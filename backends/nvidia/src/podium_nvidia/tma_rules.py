@@ -52,6 +52,8 @@ _TYPES = {
 _SAME_BITS = {"i1": "u8", "i8": "u8", "i16": "u16", "fp8e4nv": "u8", "fp8e5": "u8"}
 _FLOATS = frozenset({6, 7, 8, 9, 10, 11, 12})
 
+_MOST_STRIDE = 1 << 40  # bytes
+
 # Corners of an im2col box, by the number of axes: TMA has 16 bits for all of its offsets together.
 _CORNERS = {3: (-(1 << 15), (1 << 15) - 1), 4: (-128, 127), 5: (-16, 15)}
 
@@ -175,9 +177,9 @@ def _strides(what: str, layout: ArrayLayout, itemsize: int, unit: int) -> tuple[
     strides[last] = itemsize
     for axis in range(last - 1, -1, -1):
         if shape[axis] == 1:  # the stride is never used, and libraries put anything there
-            inner = strides[axis + 1] * shape[axis + 1]
-            strides[axis] = -(-inner // unit) * unit
-        if not 0 < strides[axis] < 1 << 40 or strides[axis] % unit:
+            inner = -(-strides[axis + 1] * shape[axis + 1] // unit) * unit
+            strides[axis] = inner if inner < _MOST_STRIDE else unit
+        if not 0 < strides[axis] < _MOST_STRIDE or strides[axis] % unit:
             why = f"in bytes, where each but the last must be a multiple of {unit}, above 0 and below 2**40"
             advice = "Pad the rows, and pass a view of the array that is padded"
             raise wrong(what, "array", f"with the strides {layout.strides}", f"{why}. {advice}")

@@ -26,12 +26,18 @@ PODIUM_INLINE void podium_begin(struct podium_call *call, struct podium_launcher
     call->launcher = launcher;
     call->arguments = arguments;
     call->device = -1;
-    call->mixed = call->has_stream = call->has_seen = call->kept = call->buffers = 0;
+    call->mixed = call->has_stream = call->has_seen = call->has_pending = call->kept = call->buffers = 0;
     call->exchange = NULL;
+    call->given = NULL;
     call->export_stream = NULL;
     call->seen = podium_seen;
     call->keep = keep;
     call->buffer = buffer;
+}
+
+/* Whether an array is not ready before work of another stream than the launch's. */
+PODIUM_INLINE int podium_must_wait(const struct podium_call *call, uint64_t stream) {
+    return PODIUM_UNLIKELY(call->has_pending) && call->pending != stream;
 }
 
 /* Make what one launch needs: the call, and room for the values. */
@@ -53,18 +59,6 @@ static void podium_record(const struct podium_launcher *launcher, const struct p
     memcpy(state->recent[slot].grid, shape->grid, sizeof shape->grid);
     memcpy(state->recent[slot].block, shape->block, sizeof shape->block);
     state->recent[slot].device = device;
-}
-
-static PyObject *podium_unsigned_object(uint64_t value) { return PyLong_FromUnsignedLongLong(value); }
-
-/* Call a Python function with integers. */
-static PyObject *podium_call_integers(PyObject *function, int count, const uint64_t *values) {
-    PyObject *arguments[12];
-    int made = 0;
-    while (made < count && (arguments[made] = podium_unsigned_object(values[made])) != NULL) made++;
-    PyObject *result = made == count ? PyObject_Vectorcall(function, arguments, (size_t)count, NULL) : NULL;
-    while (made > 0) Py_DecRef(arguments[--made]);
-    return result;
 }
 
 PODIUM_APART static int podium_allocate_scratch(struct podium_call *call, const struct podium_shape *shape, int device,

@@ -88,8 +88,8 @@ struct podium_launcher {
     PyObject *driver; /* whose kernels these are */
     PyObject *owner;  /* the launcher in Python; its methods are the slow paths: */
     PyObject *encode; /*   (index, value) -> bytes */
-    PyObject *locate; /*   (index, value) -> (address, device or -1, stream or None, owner) */
-    PyObject *export_stream; /* (device) -> the driver's stream there, in DLPack's numbering, or None */
+    PyObject *locate; /*   (index, value) -> (address, device or -1, stream or None, owner, pending stream or None) */
+    PyObject *export_stream; /* (device, stream of the launch or nothing) -> what an array is told, or None */
     PyObject *slow;   /*   (grid_x, grid_y, grid_z, stream, function, *args): the whole launch */
     PyObject *scratch; /*  (which, blocks, device, stream) -> (address, owner) */
     PyObject *failed; /*   (status, grid, block, device, stream): raises */
@@ -110,15 +110,18 @@ struct podium_call {
     struct podium_launcher *launcher;
     PyObject *const *arguments;
     int32_t device; /* of the arrays; -1 while none has told */
-    int mixed;      /* arrays on several devices: the slow path decides */
+    int mixed;      /* arrays on several devices, or of the work of several streams: the slow path decides */
     int has_stream;
     uint64_t stream; /* of the library of the first array that has one */
     const struct podium_exchange *exchange; /* of an array before that one, which can be asked for its library's */
     int32_t device_type;
+    const uint64_t *given; /* the stream that the launch names; NULL if it names none */
     int has_seen;                  /* whether there were arrays like this one, which are still to be noted: */
     struct podium_array_seen seen; /* the one that the process saw last when the launch began */
     PyObject *export_stream; /* what arrays are told that speak DLPack, once one of them has been asked */
     int32_t export_device;
+    int has_pending;
+    uint64_t pending; /* the stream that has the work before which an array is not ready */
     int kept, buffers; /* how many there are of */
     PyObject **keep;
     Py_buffer *buffer;
@@ -189,7 +192,14 @@ static void podium_on_device(struct podium_call *call, int32_t device) {
         call->mixed = 1;
 }
 
-/* Read one (address, device, stream, owner) tuple of `locate`. */
+/* Note where an array's owner may still work on it. A launch elsewhere has to wait, which the slow path sees to. */
+static void podium_on_pending(struct podium_call *call, uint64_t stream) {
+    if (call->has_pending && call->pending != stream) call->mixed = 1;
+    call->pending = stream;
+    call->has_pending = 1;
+}
+
+/* Read one (address, device, stream, owner, pending stream) tuple of `locate`. */
 PODIUM_ASIDE static int podium_locate(struct podium_call *call, int index, PyObject *value, uint64_t *out) {
     PyObject *position = PyLong_FromLongLong(index);
     if (position == NULL) return -1;
@@ -199,14 +209,15 @@ PODIUM_ASIDE static int podium_locate(struct podium_call *call, int index, PyObj
     if (found == NULL) return -1;
     call->keep[call->kept++] = found; /* the tuple owns whatever keeps the memory alive */
     PyObject *address = PyTuple_GetItem(found, 0), *device = PyTuple_GetItem(found, 1);
-    PyObject *stream = PyTuple_GetItem(found, 2);
-    if (address == NULL || device == NULL || stream == NULL) return -1;
+    PyObject *stream = PyTuple_GetItem(found, 2), *pending = PyTuple_GetItem(found, 4);
+    if (address == NULL || device == NULL || stream == NULL || pending == NULL) return -1;
     *out = PyLong_AsUnsignedLongLong(address);
     long long number = PyLong_AsLongLong(device);
     if (stream != Py_None && !call->has_stream) {
         call->stream = PyLong_AsUnsignedLongLong(stream);
         call->has_stream = 1;
     }
+    if (pending != Py_None) podium_on_pending(call, PyLong_AsUnsignedLongLong(pending));
     if (PyErr_Occurred()) return -1;
     podium_on_device(call, (int32_t)number);
     return 0;
@@ -218,6 +229,18 @@ static int podium_forget_error(void) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return 0;
     PyErr_Clear();
     return 1;
+}
+
+static PyObject *podium_unsigned_object(uint64_t value) { return PyLong_FromUnsignedLongLong(value); }
+
+/* Call a Python function with integers. */
+static PyObject *podium_call_integers(PyObject *function, int count, const uint64_t *values) {
+    PyObject *arguments[12];
+    int made = 0;
+    while (made < count && (arguments[made] = podium_unsigned_object(values[made])) != NULL) made++;
+    PyObject *result = made == count ? PyObject_Vectorcall(function, arguments, (size_t)count, NULL) : NULL;
+    while (made > 0) Py_DecRef(arguments[--made]);
+    return result;
 }
 
 #include "podium_array.h"

@@ -98,6 +98,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
 
     PODIUM_CALL(call, values, launcher, args);
     PyObject *result = NULL;
+    if (has_stream) call.given = &stream;
     if (podium_gather(&call, args, values) < 0) goto done;
     if (PODIUM_UNLIKELY(call.mixed)) {
         result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
@@ -116,6 +117,10 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
     } else {
         if (call.exchange != NULL) PyErr_Clear(); /* a library that cannot tell its stream: the next one's, or the driver's own */
         stream = call.has_stream ? call.stream : podium_driver_stream(device);
+    }
+    if (podium_must_wait(&call, stream)) {
+        result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
+        goto done;
     }
     uint64_t function = device < PODIUM_DEVICES ? self->functions[device] : 0;
     if (PODIUM_UNLIKELY(function == 0)) {

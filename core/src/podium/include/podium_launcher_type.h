@@ -33,8 +33,9 @@ static PyObject *podium_launcher_call(PyObject *callable, PyObject *const *args,
 
     PODIUM_CALL(call, values, self, args + 5);
     PyObject *result = NULL;
+    call.given = &stream;
     if (podium_gather(&call, args + 5, values) == 0) {
-        if (PODIUM_UNLIKELY(call.mixed)) {
+        if (PODIUM_UNLIKELY(call.mixed || podium_must_wait(&call, stream))) {
             result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), NULL);
         } else if (shape.grid[0] == 0 || shape.grid[1] == 0 || shape.grid[2] == 0) {
             result = podium_none();

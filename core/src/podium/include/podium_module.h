@@ -27,7 +27,7 @@ static PyTypeObject *podium_add_type(PyObject *module, const char *name, PyType_
 static int podium_execute(PyObject *module) {
     const char *problem = podium_driver_open();
     if (problem != NULL) {
-        PyErr_SetString(PyExc_ImportError, problem);
+        if (PyErr_Occurred() == NULL) PyErr_SetString(PyExc_ImportError, problem); /* else that says more */
         return -1;
     }
     if (podium_intern_names() < 0) return -1;

@@ -56,9 +56,8 @@ static int podium_read_pair(PyObject *pair, int64_t *first, int64_t *second) {
 /* The stream that the owner of an array shall make wait for its work, in DLPack's numbering; asked once a launch. */
 static PyObject *podium_export_stream(struct podium_call *call, int32_t device) {
     if (call->export_stream != NULL) return call->export_device == device ? call->export_stream : NULL;
-    PyObject *number = PyLong_FromLongLong(device), *stream = NULL;
-    if (number != NULL) stream = PyObject_Vectorcall(call->launcher->export_stream, &number, 1, NULL);
-    Py_DecRef(number);
+    const uint64_t numbers[] = {(uint64_t)device, call->given == NULL ? 0 : *call->given};
+    PyObject *stream = podium_call_integers(call->launcher->export_stream, call->given == NULL ? 1 : 2, numbers);
     if (stream == NULL) return NULL;
     call->keep[call->kept++] = call->export_stream = stream; /* there is room for one object beside the arguments' */
     call->export_device = device;
@@ -110,6 +109,7 @@ static int podium_from_dlpack(struct podium_call *call, PyObject *value, int wri
         return podium_left_to_python(capsule);
     *out = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
     if (!podium_is_anywhere(tensor->device.type)) podium_on_device(call, tensor->device.index);
+    podium_on_pending(call, call->given != NULL ? *call->given : podium_driver_stream((int)device)); /* as it was told */
     call->keep[call->kept++] = capsule; /* what it exports lives as long */
     return 0;
 }
@@ -151,6 +151,7 @@ static int podium_from_interface(struct podium_call *call, PyObject *value, int 
     if (address != 0 && podium_driver_pointer(address, &type, &device) < 0) return -1;
     if (!podium_driver_reaches(type)) return -1;
     if (!podium_is_anywhere(type)) podium_on_device(call, device);
+    if (has_stream) podium_on_pending(call, stream);
     if (has_stream && !call->has_stream) {
         call->stream = stream;
         call->has_stream = 1;
