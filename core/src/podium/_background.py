@@ -30,7 +30,9 @@ _OF_COMPILING = ("tree_sitter", "tree_sitter_cuda", "podium._source._parse")
 _FAILURES = (
     ImportError,
     OSError,
+    EOFError,
     RuntimeError,
+    AssertionError,
     AttributeError,
     LookupError,
     NameError,
