@@ -19,6 +19,7 @@ MODULES = {
     "gate": "import threading\nopened = threading.Event()\n",
     "broken_vendor": "raise ImportError('no such library')",
     "failing_vendor": "raise RuntimeError('another version of the driver')",
+    "cut_vendor": "raise EOFError('marshal data too short')",
 }
 
 BEGIN = """
@@ -79,7 +80,7 @@ def test_what_cannot_be_imported_early_is_said_by_who_needs_it(tmp_path: Path) -
     """A module that is missing or fails in any way is no error of the early import, which goes on with the next one."""
     program = """
 gate.opened.set()
-import_early(["missing_vendor"], ["broken_vendor", "failing_vendor", "slow_vendor"])
+import_early(["missing_vendor"], ["broken_vendor", "failing_vendor", "cut_vendor", "slow_vendor"])
 wait()
 print("slow_vendor" in sys.modules)
 try:

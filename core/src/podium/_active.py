@@ -244,9 +244,9 @@ class DriverConfig:
         It holds for the code in the block, and for asyncio tasks that are started there, until they end; not for other
         threads, nor for threads that are started in the block: use it again in those. Blocks can be nested.
 
-        A ``yield`` in the block of a generator leaves it in force for whoever runs the generator, until that goes on and
-        leaves the block. Close an unfinished one in the thread or task that ran it: when another one closes it, it stays
-        in force for the first.
+        A ``yield`` in the block of a generator leaves it in force for whoever runs the generator, until that goes on
+        and leaves the block. Close an unfinished one in the thread or task that ran it: when another one closes it, it
+        stays in force for the first.
 
         Raises `UnknownBackendError` or `InactiveBackendError` on entry, TypeError for an option that the backend does
         not have, and ValueError for a value that an option cannot have.
