@@ -43,11 +43,7 @@ class OpenDevice:
     @cached_property
     def facts(self) -> DeviceFacts:
         """What a translation has to know of it."""
-        return DeviceFacts(
-            extensions=frozenset(str(self.handle.extensions).split()),
-            features=_language_features(self.handle),
-            max_threads=int(self.handle.max_work_group_size),
-        )
+        return DeviceFacts(frozenset(str(self.handle.extensions).split()))
 
     @cached_property
     def target(self) -> Target:
@@ -164,13 +160,6 @@ def _has_svm(handle: Any) -> bool:
         return bool(int(handle.svm_capabilities) & _COARSE_GRAIN)
     except opencl().Error:  # a device of OpenCL 1.2 does not know the question
         return False
-
-
-def _language_features(handle: Any) -> frozenset[str]:
-    try:
-        return frozenset(str(each.name) for each in handle.opencl_c_features)
-    except (opencl().Error, AttributeError):
-        return frozenset()
 
 
 def _word(text: str) -> str:

@@ -14,11 +14,8 @@ WARP_SIZE = 32
 class DeviceFacts:
     """The part of OpenCL C that a device has.
 
-    `extensions` are names such as "cl_khr_fp64", `features` those of OpenCL C 3.0, such as "__opencl_c_subgroups".
-    `warp_size` is that of the target, `max_threads` the most in a block.
+    `extensions` are names such as "cl_khr_fp64", `warp_size` is that of the target.
     """
 
     extensions: frozenset[str] = frozenset()
-    features: frozenset[str] = frozenset()
     warp_size: int = WARP_SIZE
-    max_threads: int = 1024
