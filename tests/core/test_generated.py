@@ -137,6 +137,22 @@ def test_the_background_build_arrives(
     assert len(python_launches) == 5 and kernel.level == "generated"
 
 
+@pytest.mark.parametrize("watched", [False, True])
+def test_the_build_begins_with_the_second_launch(
+    fake: FakeDriver, auto: None, cold_builds: None, monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    """A kernel that is launched once is not worth a compiler, and a launch that a hook watches counts as one."""
+    begun: list[int] = []
+    monkeypatch.setattr(_generated, "start", lambda build, launcher: begun.append(len(fake.launches)))
+    if watched:
+        podium.hooks.enter.add(lambda event: None)
+    kernel = podium.kernel(SOURCE)
+    kernel[1, 1](None, 1)
+    assert begun == []
+    kernel[1, 1](None, 1)
+    assert begun == [1] and len(fake.launches) == 2
+
+
 def test_threads_move_over_together(fake: FakeDriver, auto: None, cold_builds: None, no_worker: None) -> None:
     """Sixteen threads launch while the module becomes ready: every launch is made once and right."""
     kernel = podium.kernel(SOURCE)

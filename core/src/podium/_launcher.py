@@ -28,6 +28,7 @@ from podium.errors import ForkedProcessError, LaunchConfigError, LoadError, Sign
 
 if TYPE_CHECKING:
     from podium._folding import Nesting
+    from podium._function import Buffer
     from podium._generated import Build
     from podium._packing import Packed
     from podium._target import Target
@@ -112,7 +113,11 @@ class Launcher:
                 f"{LARGEST}; put them into an array",
                 spelling=str(self.signature)[:200],
             )
-        self.driver = driver or _driver(self.backend)
+        if driver is None:
+            from podium._active import driver_config
+
+            driver = driver_config.get(self.backend)
+        self.driver = driver
         packer = self.packer = Packer(self.name, self.signature, self.driver, bool(self._contiguous))
         self.pack, self._encode, self._locate = packer.pack, packer.encode, packer.locate
         self._export_stream = packer.export_stream
@@ -296,11 +301,8 @@ class Launcher:
         args: Sequence[object],
         raw: bool = False,
     ) -> None:
-        """Launch converted arguments from Python: scratch, the record of launches, the driver call.
-
-        What watches launches (hooks, debugging, the look for a fork) is called around it, unless it is `raw`.
-        """
-        if self._build is not None:
+        """Launch converted arguments from Python; what watches launches is called around it, unless it is `raw`."""
+        if self._build is not None and not raw:
             if self._launched:
                 self.build()
             self._launched = True
@@ -362,17 +364,12 @@ class Launcher:
         size, alignment = self.scratch[which]
         if size == 0:
             return 0, None
-        total = size * blocks
-        driver = self.driver
         from podium import _scratch
 
-        return _scratch.allocate(
-            self.name,
-            total,
-            alignment,
-            stream,
-            lambda size, alignment, stream: driver.allocate(size, alignment, device, stream),
-        )
+        def own(size: int, alignment: int, stream: int) -> Buffer:
+            return self.driver.allocate(size, alignment, device, stream)
+
+        return _scratch.allocate(self.name, size * blocks, alignment, stream, own)
 
     def _keep_alive(self, device: int, stream: int, *objects: object) -> None:
         self.driver.keep_alive(objects, device, stream)
@@ -401,9 +398,3 @@ def _reader(metadata: Any) -> Any:
     if isinstance(metadata, Mapping):
         return metadata.get
     return lambda name, default: getattr(metadata, name, default)
-
-
-def _driver(backend: str) -> Driver:
-    from podium._active import driver_config
-
-    return driver_config.get(backend)
