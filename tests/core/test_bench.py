@@ -59,7 +59,7 @@ def test_rounds_end_when_the_time_is_over() -> None:
 def test_statistics() -> None:
     """Ratios and differences are those of rounds; quartiles and the smallest stand beside the median."""
     times = Times({"a": [2.0, 6.0, 12.0], "b": [1.0, 2.0, 3.0]})
-    assert (times.ratio("a", "b").median, times.ratio("a", "b").fastest) == (3.0, 2.0)
+    assert times.ratio("a", "b").median == 3.0
     assert times.beside("a", "b") == 4.0
     assert str(times.ratio("b", "b")) == "1.00 (1.00 to 1.00)"
     assert times.quartiles("a") == (4.0, 9.0)

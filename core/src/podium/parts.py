@@ -50,7 +50,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'podium.parts' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"podium.{_HOMES[name]}"), name)
+    value: object = getattr(import_module(f"podium.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

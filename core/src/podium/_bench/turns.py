@@ -25,12 +25,11 @@ class Effort:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long one way takes as another: median and quartiles of rounds, and by the fastest samples."""
+    """How many times as long one way takes as another: median and quartiles of rounds."""
 
     median: float
     lower: float
     upper: float
-    fastest: float
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ({self.lower:.2f} to {self.upper:.2f})"
@@ -61,7 +60,7 @@ class Times:
     def ratio(self, way: str, other: str) -> Ratio:
         """Compare two ways, each round for itself."""
         lower, median, upper = quartiles([a / b for a, b in zip(self.samples[way], self.samples[other])])
-        return Ratio(median, lower, upper, self.least(way) / self.least(other))
+        return Ratio(median, lower, upper)
 
     def beside(self, way: str, other: str) -> float:
         """Give the seconds that a way takes more than another: the median of rounds."""
