@@ -37,8 +37,11 @@ def find_symbols(entries: Iterable[Entry], symbols: Iterable[str], label: str) -
         nested = "".join(f"{len(part)}{part}" for part in parts)
         beginning = f"_Z{nested}" if len(parts) == 1 else f"_ZN{nested}E"
         fitting = [each for each in known if each.startswith(beginning)]
-        if len(fitting) != 1:
+        if not fitting:
             names = ", ".join(known) or "none"
             raise LoadError(f"{label} has no kernel {entry.name!r}; it has: {names}", kernel=entry.name)
+        if len(fitting) > 1:
+            text = f"{label} has several kernels {entry.name!r}; name one by its symbol: {', '.join(fitting)}"
+            raise LoadError(text, kernel=entry.name)
         found[entry.name] = fitting[0]
     return found

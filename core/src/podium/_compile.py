@@ -150,7 +150,7 @@ def compile_program(driver: Driver, program: Program, target: Target) -> ObjectC
     if target.backend != driver.name:
         raise CompileError(
             f"{program.label}: the target {target} is one of backend {target.backend!r}, and the driver that is to "
-            f"compile is of {driver.name!r}",
+            f"compile is of {driver.name!r}: leave out the driver, or name one of its own targets",
             program=program.label,
             target=str(target),
         )

@@ -179,7 +179,7 @@ def _check_there(backend: Backend) -> None:
     file = spec.origin if spec is not None and isinstance(spec.loader, _FILE_LOADERS) else None
     if file is not None and not os.path.exists(file):
         raise PluginFailure(
-            f"{backend.distribution} was removed since this process has found it: {file} is gone. Install it again"
+            f"{backend.distribution} was removed after this process had found it: {file} is gone. Install it again"
         )
 
 

@@ -75,7 +75,7 @@ class _Names:
             raise CommandError(f"{given!r} is the name of the distribution; leave out {given[:7]!r}", status=2)
         if not _NAME.fullmatch(given) or len(given) > _LONGEST:
             raise CommandError(
-                f"{given!r} cannot be the name of a backend: it is of small letters, digits, and single hyphens or "
+                f"{given!r} cannot be the name of a backend: a name has small letters, digits, and single hyphens or "
                 f"underscores between them, begins with a letter, and has at most {_LONGEST} characters, such as mine",
                 status=2,
             )
