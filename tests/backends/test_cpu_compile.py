@@ -81,10 +81,11 @@ def value_of(expression: str, source: str = "", path: str | None = None, **optio
     return out[0]
 
 
-def run(code: ObjectCode, name: str, out: array.array[int]) -> int:
+def run(code: ObjectCode, name: str, out: array.array[int], *numbers: int) -> int:
     driver = cpu.CpuDriver()
     function: Function = driver.load(code, name, 0)
-    parameters = Parameters(out.buffer_info()[0].to_bytes(8, sys.byteorder), (0,))
+    data = out.buffer_info()[0].to_bytes(8, sys.byteorder) + array.array("i", numbers).tobytes()
+    parameters = Parameters(data, (0, *range(8, len(data), 4)))
     status: int = driver.launch(function.handle, LaunchConfig(1, 1), 0, 0, parameters)
     return status
 
@@ -368,6 +369,18 @@ def test_signature_may_be_looser_than_the_source() -> None:
     assert compile_source(source, {"k": "h: fp16, m: u32, b: i1, address: *fp32, p: u64, c: i8"}).code
 
 
+@pytest.mark.newest
+def test_many_parameters_are_not_looked_through_one_by_one() -> None:
+    """What is known of parameters is found by their number: to go along hundreds of them took compilers seconds."""
+    count = 300
+    parameters = ", ".join(f"int a{i}" for i in range(count))
+    source = f"__global__ void k(int *out, {parameters}) {{ *out = a0 + a127 + a{count - 1}; }}"
+    signature = "out: *i32, " + ", ".join(f"a{i}: i32" for i in range(count))
+    code = compile_source(source, {"k": signature}, flags=["-ftemplate-depth=64"])
+    out = array.array("i", [0])
+    assert run(code, "k", out, *range(1, count + 1)) == 0 and out[0] == 1 + 128 + count
+
+
 def test_kernel_that_is_not_there() -> None:
     """A kernel name that the source does not have is an error that lists those it has."""
     source = SAXPY + "__global__ void __launch_bounds__(256) other(int n) {}\nvoid no_kernel() {}"
@@ -395,8 +408,10 @@ def test_names_that_are_no_kernels() -> None:
 
 def test_kernel_may_have_the_name_of_a_library_function() -> None:
     """Kernels called like functions of the C library are found, as on a device where there are none of those."""
-    for name in ("index", "random", "select", "div", "remove", "read", "pipe", "scan", "copy"):
-        code = compile_source(f"__global__ void {name}(int *p) {{ *p = 4; }}", {name: "*i32"})
+    names = ("index", "random", "select", "div", "remove", "read", "pipe", "scan", "copy")
+    source = "".join(f"__global__ void {name}(int *p) {{ *p = 4; }}\n" for name in names)
+    code = compile_source(source, dict.fromkeys(names, "*i32"))
+    for name in names:
         out = array.array("i", [0])
         assert run(code, name, out) == 0 and out[0] == 4
 

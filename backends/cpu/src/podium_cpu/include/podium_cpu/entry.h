@@ -32,27 +32,9 @@ struct category_of<T *> {
   enum { value = podium_pointer_category };
 };
 
-// The type of the i-th parameter; void if there is none.
-template <unsigned i, class... P>
-struct pick {
-  typedef void type;
-};
-template <class First, class... P>
-struct pick<0, First, P...> {
-  typedef First type;
-};
-template <unsigned i, class First, class... P>
-struct pick<i, First, P...> : pick<i - 1, P...> {};
-
-template <class T>
 struct facts {
-  enum : size_t { podium_size = sizeof(T), podium_alignment = alignof(T) };
-  enum { podium_category = category_of<T>::value };
-};
-template <>
-struct facts<void> {
-  enum : size_t { podium_size = 0, podium_alignment = 0 };
-  enum { podium_category = podium_struct_category };
+  size_t size, alignment;
+  int category;
 };
 
 template <class Function>
@@ -62,8 +44,14 @@ struct podium_parameters_of {
 template <class... P>
 struct podium_parameters_of<void (*)(P...)> {
   enum { podium_is_kernel = 1, podium_count = sizeof...(P) };
+  // All in one table: to look for the type of each parameter among all others takes compilers a second for a hundred.
+  static constexpr facts table[] = {{sizeof(P), alignof(P), category_of<P>::value}..., {0, 0, podium_struct_category}};
   template <unsigned i>
-  struct podium_at : facts<typename pick<i, P...>::type> {};
+  struct podium_at {
+    enum : unsigned { place = i < sizeof...(P) ? i : sizeof...(P) };
+    enum : size_t { podium_size = table[place].size, podium_alignment = table[place].alignment };
+    enum { podium_category = table[place].category };
+  };
 };
 
 // The type of a kernel, given its address. Of overloaded functions it is the one that returns void: what the C library
@@ -80,13 +68,24 @@ static constexpr bool podium_same_category(int found, int expected) {
          (found != podium_float_category && expected != podium_float_category);
 }
 
+// The numbers below n, made of two halves.
 template <unsigned... i>
 struct indices {};
-template <unsigned n, unsigned... i>
-struct count_up : count_up<n - 1, n - 1, i...> {};
-template <unsigned... i>
-struct count_up<0, i...> {
-  typedef indices<i...> type;
+template <class, class>
+struct both;
+template <unsigned... i, unsigned... j>
+struct both<indices<i...>, indices<j...>> {
+  typedef indices<i..., sizeof...(i) + j...> type;
+};
+template <unsigned n>
+struct count_up : both<typename count_up<n / 2>::type, typename count_up<n - n / 2>::type> {};
+template <>
+struct count_up<0> {
+  typedef indices<> type;
+};
+template <>
+struct count_up<1> {
+  typedef indices<0> type;
 };
 
 // `may_wait` is false for a source in which nothing makes a thread wait for another.
