@@ -331,29 +331,36 @@ def test_a_task_ends_a_block_that_it_was_started_in(config: DriverConfig) -> Non
         block.enter_context(config.use("other"))
         return [*await asyncio.create_task(end(block)), config.active.name]
 
-    assert asyncio.run(start()) == ["other", "gpu", "other"]
+    assert asyncio.run(start()) == ["other", "gpu", "gpu"]
 
 
 def test_a_generator_that_another_task_closes(config: DriverConfig) -> None:
-    """The task that ran it goes back behind the next block of its own, and does not for ever hold the closed one."""
+    """Its block is over for the task that ran it, too; those that were started in it go on with what they began with."""
 
     async def steps() -> AsyncIterator[str]:
         with config.use("host"):
             yield config.active.name
 
+    async def wait(closed: asyncio.Event) -> str:
+        await closed.wait()
+        return config.active.name
+
     async def leave_unfinished() -> list[str]:
-        generator = steps()
+        generator, closed = steps(), asyncio.Event()
         seen = [await generator.__anext__()]
+        child = asyncio.create_task(wait(closed))
         await asyncio.create_task(generator.aclose())  # type: ignore[attr-defined]
+        seen.append(config.resolve().name)
         with config.use("other"):
-            seen.append(config.active.name)
+            closed.set()
+            seen += [config.active.name, await child]
         return [*seen, config.resolve().name]
 
-    assert asyncio.run(leave_unfinished()) == ["host", "other", "gpu"]
+    assert asyncio.run(leave_unfinished()) == ["host", "gpu", "other", "host", "gpu"]
 
 
 def test_a_generator_that_another_thread_closes(config: DriverConfig) -> None:
-    """A block in a generator leaves the choice of the thread that happens to close it as it is."""
+    """Its block is over for the thread that ran it, and the choice of the one that closes it stays as it is."""
 
     def steps() -> Iterator[str]:
         with config.use("host"):
@@ -361,7 +368,6 @@ def test_a_generator_that_another_thread_closes(config: DriverConfig) -> None:
 
     seen = []
     generator = steps()
-    next(generator)
 
     def close() -> None:
         with config.use("other"):
@@ -369,10 +375,14 @@ def test_a_generator_that_another_thread_closes(config: DriverConfig) -> None:
             seen.append(config.active.name)
         seen.append(config.active.name)
 
-    thread = threading.Thread(target=close)
-    thread.start()
-    thread.join()
-    assert seen == ["other", "gpu"]
+    with config.use("other"):
+        next(generator)
+        assert config.active.name == "host"
+        thread = threading.Thread(target=close)
+        thread.start()
+        thread.join()
+        assert seen == ["other", "gpu"] and config.active.name == "other"
+    assert config.active.name == "gpu" and not config._is_astray
 
 
 @pytest.mark.parametrize("wanted", [None, "fake", "driver", "proxy"])

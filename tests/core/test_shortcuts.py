@@ -10,7 +10,7 @@ import pickle
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import FrameType
@@ -216,6 +216,17 @@ def test_the_active_driver_decides(kernel: Kernel, fake: FakeDriver) -> None:
             podium.set_active(None)
     assert where() is fake
     assert inside.run(where) is other
+    assert where() is fake
+
+    def steps() -> Iterator[FakeDriver]:
+        with podium.use(other):
+            yield where()
+
+    generator = steps()
+    assert next(generator) is other and where() is other
+    thread = threading.Thread(target=generator.close)
+    thread.start()
+    thread.join()
     assert where() is fake
 
 

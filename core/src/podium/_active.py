@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NoReturn, cast
-from weakref import ref
+from weakref import WeakSet, ref
 
 from podium import _settings
 from podium._import_aware_lock import ImportAwareLock
@@ -80,7 +80,7 @@ class LazyProxy:
 class _Use:
     """One ``with podium.use(...)`` block, and the one around it."""
 
-    __slots__ = ("driver", "is_open", "outer", "runner")
+    __slots__ = ("__weakref__", "driver", "is_open", "outer", "runner")
 
     def __init__(self, driver: Driver, outer: _Use | None) -> None:
         self.driver, self.outer, self.is_open, self.runner = driver, outer, True, _runner()
@@ -112,8 +112,9 @@ class DriverConfig:
     All methods can be called from any thread.
     """
 
-    _watcher: Callable[[bool], None] | None = None
+    _watcher: Callable[[bool, bool], None] | None = None
     _is_used = False
+    _is_astray = False  # whether others may have closed a block that the variables of whoever ran it still have
 
     def __init__(self) -> None:
         self._lock = ImportAwareLock()
@@ -121,18 +122,20 @@ class DriverConfig:
         self._innermost: ContextVar[_Use | None] = ContextVar("podium_use_block", default=None)
         self._set: Driver | None = None
         self._remembered: Driver | None = None
+        self._astray: WeakSet[_Use] = WeakSet()
         self._warned: set[str] = set()
         self._proxy = LazyProxy(self)
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if self._watcher is not None:
-            self._watcher(self._is_used)
+            self._watcher(self._is_used, self._is_astray)
 
-    def _watch(self, watcher: Callable[[bool], None]) -> None:
+    def _watch(self, watcher: Callable[[bool, bool], None]) -> None:
         """Have a function called now, and whenever another driver may have become the active one.
 
-        It is told whether there has been a `use`, so that the active driver need not be the same everywhere.
+        It is told whether there has been a `use`, so that the active driver need not be the same everywhere; and
+        whether the variable of a context may hold the driver of a block that is over.
         """
         self._watcher = watcher
 
@@ -154,7 +157,10 @@ class DriverConfig:
 
     def chosen(self) -> Driver | None:
         """Return the active driver if it has been chosen already; chooses nothing."""
-        if (used := self._used.get()) is not None:
+        used = self._used.get()
+        if used is not None and self._is_astray:
+            used = self._settled()
+        if used is not None:
             return used
         if self._set is not None:
             return self._set
@@ -245,8 +251,7 @@ class DriverConfig:
         threads, nor for threads that are started in the block: use it again in those. Blocks can be nested.
 
         A ``yield`` in the block of a generator leaves it in force for whoever runs the generator, until that goes on
-        and leaves the block. Close an unfinished one in the thread or task that ran it: when another one closes it, it
-        stays in force for the first.
+        and leaves the block, or is closed, by whichever thread or task.
 
         Raises `UnknownBackendError` or `InactiveBackendError` on entry, TypeError for an option that the backend does
         not have, and ValueError for a value that an option cannot have.
@@ -260,6 +265,10 @@ class DriverConfig:
             yield block.driver
         finally:
             block.is_open = False
+            if block.runner != _runner():
+                with self._lock.turn():
+                    self._astray.add(block)
+                    self._is_astray = True
             self._leave(block)
 
     def register(self, driver_class: type[Driver]) -> type[Driver]:
@@ -311,11 +320,25 @@ class DriverConfig:
             made = self.__dict__.setdefault("_made_selection", Selection(self._lock))
         return made
 
-    def _leave(self, closed: _Use) -> None:
+    def _leave(self, closed: _Use | None = None) -> Driver | None:
         """Go back to the innermost block that holds: a generator may be closed in any order, and in any thread."""
         block = self._holding_block(closed)
+        driver = None if block is None else block.driver
         self._innermost.set(block)
-        self._used.set(None if block is None else block.driver)
+        self._used.set(driver)
+        return driver
+
+    def _settled(self) -> Driver | None:
+        """Return the driver of the innermost block that holds, and leave those that others have closed."""
+        block = self._innermost.get()
+        with self._lock.turn():
+            while block is not None:
+                if not block.holds():
+                    self._astray.discard(block)
+                block = block.outer
+            if not self._astray:  # of those that were there, nobody is left who could have them
+                self._is_astray = False
+        return self._leave()
 
     def _holding_block(self, closed: _Use | None = None) -> _Use | None:
         block = self._innermost.get()

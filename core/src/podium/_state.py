@@ -118,9 +118,12 @@ def attended() -> int:
     return int(_state.attended)
 
 
-def choose(used: bool) -> None:
-    """Note that another driver may be the active one, and whether there has been a `use`: then threads may differ."""
-    words[_USED] |= used
+def choose(used: bool, astray: bool) -> None:
+    """Note that another driver may be the active one, and whether there has been a `use`: then threads may differ.
+
+    Where a block is `astray`, only Python knows whether it holds.
+    """
+    words[_USED] = used | astray << 1
     words[_CHOICES] += 1
 
 

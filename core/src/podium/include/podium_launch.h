@@ -62,7 +62,8 @@ struct podium_shape {
 struct podium_state {
     uint64_t attended; /* not zero: launches take the slow path, since somebody watches them */
     uint64_t choices;  /* rises when another driver may have become the active one */
-    uint64_t used;     /* not zero: there has been a `podium.use`, so that threads may differ in their active driver */
+    uint64_t used;     /* 1: there has been a `podium.use`, so that threads may differ in their active driver; 3: one may
+                          be over that the context still has */
     uint64_t launches;
     struct {
         uint64_t kernel, stream;

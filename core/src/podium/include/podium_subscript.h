@@ -46,7 +46,7 @@ PODIUM_ASIDE static int podium_ask_chosen(struct podium_shortcut *self) {
         return 0;
     }
     Py_DecRef(used);
-    if (used != Py_None) return used == self->driver;
+    if (used != Py_None) return used == self->driver && podium_chosen->used == 1;
     if (choice == self->choice) return 1;
     if (!podium_config_has(podium_name_set, self->driver) &&
         !(podium_config_has(podium_name_set, Py_None) && podium_config_has(podium_name_remembered, self->driver)))
