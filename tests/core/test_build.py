@@ -243,10 +243,12 @@ def test_a_vendors_command_is_run_as_the_hosts_compiler_is(tmp_path: Path, monke
     monkeypatch.setenv("CXX", "another")
     with pytest.raises(ToolchainError, match="'quernc'.*: install the SDK"):
         HostCompiler.named("quernc", "install the SDK")
-    path = fake(folder, "quernc", "open(output, 'w').write(sys.argv[1]); print('k.cu:2:3: warning: odd')")
+    says = "names = map(os.path.basename, sys.argv[1:]); open(output, 'w').write(' '.join(names))"
+    path = fake(folder, "quernc", f"{says}; print('k.cu:2:3: warning: odd')")
     compiler = HostCompiler.named("quernc", "install the SDK")
-    build_of = compiler.run({"k.cu": ""}, "k.cu", ["-O2"])
-    assert (build_of.data, [each.line for each in parse_diagnostics(build_of.log)]) == (b"-O2", [2])
+    build_of = compiler.run({"k.cu": ""}, "k.cu", ["build", "-O2"])
+    assert build_of.data == b"build -O2 -o output k.cu"  # a subcommand first, and operands behind all options
+    assert [each.line for each in parse_diagnostics(build_of.log)] == [2]
     assert "quernc 1.2.3" in compiler.identity
     fake(folder, "quernc", "print('k.cu:2:3: error: bad'); sys.exit(1)")
     with pytest.raises(CompileError, match="k.cu:2:3: bad") as caught:

@@ -84,8 +84,9 @@ class HostCompiler:
         """Return a vendor's compiler that is a command: a path, or a name that is looked for on the search path.
 
         It takes flags, ``-o``, the output and the source, in this order, and ``--version``, and writes its messages, as
-        gcc and clang do. Raises `ToolchainError` that ends with the advice if there is none; it is looked for again
-        after that.
+        gcc and clang do. So options stand before what they are about, as those of some commands must, and a subcommand,
+        as in ``quern build -O2``, is the first of the flags. Raises `ToolchainError` that ends with the advice if there
+        is none; it is looked for again after that.
         """
         return _find_named(program, advice, os.environ.get("PATH", os.defpath))
 
