@@ -2,12 +2,14 @@
 
     python counted.py LAUNCHES [nvidia]
 
-It prints the kinds in the order in which they are launched. The fake driver's call does nothing; on the recording CUDA
+It prints the kinds in the order in which they are launched. callgrind looks on from the first of them: until then, and
+without callgrind, the program is a plain one. The fake driver's call does nothing; on the recording CUDA
 driver the calls of the driver are there, and whoever counts leaves them out.
 """
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,9 @@ from podium.testing import FakeDriver
 
 ROOT = Path(__file__).parents[2]
 ARRAYS = "x: *fp32, y: *fp32, z: *fp32, n: i32"
+INSTRUMENTED = """#include <valgrind/callgrind.h>
+__attribute__((visibility("default"))) void instrumented(void) { CALLGRIND_START_INSTRUMENTATION; }
+"""
 NOTHING = '__attribute__((visibility("default"))) int nothing(void) { return 0; }\n'
 
 
@@ -28,14 +33,19 @@ class NothingDriver(FakeDriver):
 
     def __init__(self) -> None:
         super().__init__()
-        code = HostCompiler.find("c").compile({"nothing.c": NOTHING}, "nothing.c", ["-O2"])
-        self.nothing = SharedLibrary.from_bytes("podium_nothing", code).address("nothing")
+        self.nothing = address("nothing", NOTHING)
 
     def load(self, code: ObjectCode, name: str, device: int) -> Function:
         return Function(self.nothing)
 
     def unload(self, function: Function, device: int) -> None:
         """Do nothing: every kernel has the same function."""
+
+
+def address(name: str, source: str) -> int:
+    """Return the address of a function in C."""
+    code = HostCompiler.find("c").compile({"source.c": source}, "source.c", ["-O2"])
+    return SharedLibrary.from_bytes(f"podium_{name}", code).address(name)
 
 
 def kernel(parameters: str) -> podium.Kernel:
@@ -110,6 +120,7 @@ def nvidia_kinds() -> tuple[dict[str, Callable[[], object]], podium.Kernel]:
 def main(launches: int, *backend: str) -> None:
     kinds, made = nvidia_kinds() if backend else fake_kinds()
     launcher = made.binding().launcher.generated
+    ctypes.CFUNCTYPE(None)(address("instrumented", INSTRUMENTED))()
     launcher.forget()
     for name, work in kinds.items():
         for _ in range(launches):
