@@ -86,6 +86,14 @@ extern "C" __global__ void fill_both(unsigned* out, unsigned words) {
 
 extern "C" __global__ void add(int* x, int a) { x[blockIdx.x * blockDim.x + threadIdx.x] += a; }
 
+// The same, but a while passes between reading and writing.
+extern "C" __global__ void add_slowly(int* x, int a, long long clocks) {
+    int value = x[threadIdx.x];
+    long long begin = clock64();
+    while (clock64() - begin < clocks) {}
+    x[threadIdx.x] = value + a;
+}
+
 extern "C" __global__ void add_floats(float* x, const float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] += y[i];

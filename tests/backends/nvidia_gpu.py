@@ -52,7 +52,8 @@ class Captured:
             self.executable = checked(self.cuda.cuGraphInstantiate(graph, 0))
 
     def replay(self, times: int = 1) -> None:
-        """Launch the graph, and wait for it."""
+        """Launch the graph after all that is under way on the device, and wait for it."""
+        assert self.gpu.synchronize(self.device) == 0  # its stream does not wait for the default one
         for _ in range(times):
             checked(self.cuda.cuGraphLaunch(self.executable, self.stream))
         assert self.gpu.synchronize(self.device, self.stream) == 0

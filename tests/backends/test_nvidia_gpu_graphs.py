@@ -63,6 +63,7 @@ def test_an_update_leaves_replays_under_way_alone(kernels: podium.Module) -> Non
         wait[1, 1](flag, out)
         add[1, 32](x, 1)
     first, second, aside = podium.Stream(), podium.Stream(), podium.Stream()
+    podium.synchronize()  # they do not wait for the default one
     graph.replay(stream=first)
     graph.launches[1].update(a=100)
     graph.replay(stream=second)
@@ -276,6 +277,7 @@ def test_a_graph_of_two_devices(gpu: NvidiaDriver, kernels: podium.Module) -> No
         other.wait(graph.stream.record())
         add[1, 32](y, 2, stream=other)
         graph.stream.wait(other.record())
+    podium.synchronize(1)  # a replay comes after the default stream of its own device only
     graph.replay()
     graph.launches[1].update(a=20)
     graph.replay()

@@ -218,6 +218,18 @@ def test_a_first_launch_in_a_capture_says_so(gpu: NvidiaDriver, kernels: podium.
     assert x.tolist() == [3] * 32
 
 
+def test_a_replay_comes_after_launches_of_other_streams(gpu: NvidiaDriver, kernels: podium.Module) -> None:
+    """`Captured.replay`, by which these tests look at results, does not overlap what a test has launched before."""
+    slow, add, x = kernels["add_slowly"], kernels["add"], podium.asarray([1] * 32)
+    slow.load()
+    add[1, 32](x, 0)
+    with Captured(gpu) as captured:
+        add[1, 32](x, 10, stream=captured.stream)
+    slow[1, 32](x, 100, 50_000_000)
+    captured.replay()
+    assert x.tolist() == [111] * 32
+
+
 def test_loading_beside_a_capture(gpu: NvidiaDriver, kernels: podium.Module) -> None:
     """SCR-07: while another thread captures in global mode, kernels are loaded and memory allocated all the same."""
     warm, x = kernels["add"], podium.asarray([1] * 32)
@@ -346,6 +358,7 @@ def test_events_measure_and_order(gpu: NvidiaDriver, kernels: podium.Module) -> 
     """Events tell the time between two places, and let one stream wait for another."""
     kernel, x = kernels["add"], podium.asarray([0] * 32)
     kernel[1, 32](x, 0)
+    podium.synchronize()  # the streams do not wait for the default one
     one, two = gpu.create_stream(0, 0), gpu.create_stream(0, 0)
     start, end = gpu.create_event(0, True), gpu.create_event(0, True)
     assert gpu.record_event(start, 0, one) == 0
