@@ -200,6 +200,21 @@ def test_a_copy_that_the_process_has_is_the_one_that_is_used(packages: Path, tmp
     assert run(packages, program) == f"{other}\n"
 
 
+def test_the_variable_beats_a_copy_that_the_process_has(packages: Path, tmp_path: Path) -> None:
+    """LIB-03: PODIUM_NVIDIA_NVRTC is looked at first; naming another copy than cuda-python would use is an error."""
+    named, other = wheel(packages), tmp_path / NVRTC.name
+    shutil.copyfile(NVRTC, other)
+    program = (
+        f"import ctypes, os\nctypes.CDLL({str(other)!r})\nprint(error())\n"
+        f"os.environ['PODIUM_NVIDIA_NVRTC'] = {str(other)!r}\n"
+        "try: compiled()\nexcept PodiumError as missing: assert 'builtins' in str(missing), missing\n"
+        "from podium_nvidia import nvrtc\nprint(nvrtc.load().path)"
+    )
+    error, used = run(packages, program, PODIUM_NVIDIA_NVRTC=str(named)).splitlines()
+    assert error.startswith(f"ToolchainError: PODIUM_NVIDIA_NVRTC names {named}, but this process has {other} open")
+    assert used == str(other)
+
+
 def test_a_copy_that_comes_later_does_not_get_under_the_key_of_another(packages: Path, tmp_path: Path) -> None:
     """If cuda-python would use another copy than the key names, nothing is compiled, and the error says what to do."""
     wheel(packages)

@@ -34,6 +34,7 @@ class NvidiaDriver(Driver):
     environment: ClassVar = {
         "PODIUM_NVIDIA_LIBCUDA": "the file of the CUDA driver library, instead of the one that the loader finds",
         "PODIUM_NVIDIA_NVRTC": "the file of NVRTC, which compiles CUDA C++, instead of the one that is found",
+        "PODIUM_NVIDIA_NVJITLINK": "the file of nvJitLink, which links, instead of the one that is found",
         "PODIUM_NVIDIA_NVTX": "1 puts an NVTX range around each launch, for profilers; needs the package nvtx",
         VARIABLE: "the stream of launches that name none: legacy, which is the default, or per-thread",
     }

@@ -107,6 +107,10 @@ def _identity(path: str) -> str:
 
 
 def _find_nvrtc() -> str:
+    named = toolkit.named_library("nvrtc")
+    if named is not None:
+        _check_alone(named)
+        return named
     # cuda-python takes the copy that the process has, if there is one of a version that it knows: so does this.
     found = _mapped("libnvrtc.so.13") or toolkit.find_library("nvrtc")
     if found is None:
@@ -119,6 +123,18 @@ def _find_nvrtc() -> str:
             "CUDA_HOME to a CUDA toolkit"
         )
     return found
+
+
+def _check_alone(named: str) -> None:
+    """Raise `ToolchainError` if cuda-python would take a copy that the process has in place of the one that is named."""
+    mapped = _mapped("libnvrtc.so.13")
+    if mapped is None and _soname(os.path.realpath(named)) != "libnvrtc.so.13":
+        mapped = _mapped("libnvrtc.so.12")
+    if mapped is not None and not os.path.samefile(mapped, named):
+        raise ToolchainError(
+            f"{toolkit.NVRTC_VARIABLE} names {named}, but this process has {mapped} open already, which cuda-python "
+            f"uses then. Import podium's kernels before the library that brings it, or unset the variable"
+        )
 
 
 def _soname(path: str) -> str:

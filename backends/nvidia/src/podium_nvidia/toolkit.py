@@ -19,12 +19,15 @@ __all__ = [
     "find_library",
     "include_folders",
     "library_folders",
+    "named_library",
     "places",
     "toolkit_root",
 ]
 
 NVRTC_VARIABLE = "PODIUM_NVIDIA_NVRTC"
 """The variable that names the file of NVRTC, before anything else."""
+
+_VARIABLES = {"nvrtc": NVRTC_VARIABLE, "nvJitLink": "PODIUM_NVIDIA_NVJITLINK"}
 
 # As the wheels of CUDA 13 and those of CUDA 12 have them.
 _WHEEL_FOLDERS = {
@@ -56,10 +59,8 @@ INSTALLED = "/usr/local/cuda"
 
 def find_library(name: str) -> str | None:
     """Return the file of a library, "nvrtc" or "nvJitLink"; None if there is none. Raises `SettingError`."""
-    named = os.environ.get(NVRTC_VARIABLE) if name == "nvrtc" else None
-    if named:
-        if not os.path.isfile(named):
-            raise SettingError(NVRTC_VARIABLE, named, "the file of libnvrtc.so, which there is not")
+    named = named_library(name)
+    if named is not None:
         return named
     for folder in library_folders(name):
         for file in _file_names(name):
@@ -67,6 +68,14 @@ def find_library(name: str) -> str | None:
             if os.path.isfile(path):
                 return path
     return _by_loader(name)
+
+
+def named_library(name: str) -> str | None:
+    """Return the file that the variable of a library names, if it names one. Raises `SettingError` if it is not there."""
+    named = os.environ.get(_VARIABLES[name]) or None
+    if named is not None and not os.path.isfile(named):
+        raise SettingError(_VARIABLES[name], named, f"the file of lib{name}.so, which there is not")
+    return named
 
 
 def library_folders(name: str) -> Iterator[str]:
