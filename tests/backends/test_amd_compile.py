@@ -160,7 +160,6 @@ def test_a_wrong_architecture_costs_no_process(target: str, words: str) -> None:
     assert words in str(refused("__global__ void k(float *x) {}", Target.parse(target)))
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python before 3.11 always looks into the current folder")
 def test_files_where_a_program_runs_stop_no_compiler(tmp_path: Path) -> None:
     """The process that compiles for an architecture not known yet imports what the program would, not what lies about."""
     (tmp_path / "json.py").write_text("raise RuntimeError('a file of the user')\n")
@@ -193,6 +192,17 @@ def test_threads_compile_one_after_another(monkeypatch: pytest.MonkeyPatch) -> N
     for thread in threads:
         thread.join()
     assert met == []
+
+
+def test_what_is_nested_deeply_does_not_end_the_process() -> None:
+    """In a thread, hipRTC goes down with the process at two thousand casts in a row; podium gives it room."""
+    source = f'extern "C" __global__ void k(int *x) {{ x[0] = {"(int)" * 5000}1; }}'
+    wanted = Program(source, "cuda", (Entry("k", Signature.parse("x: *i32")),))
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(compile_program(wanted, Target("amd", "gfx906", 64))))
+    thread.start()
+    thread.join()
+    assert [type(each) for each in found] == [ObjectCode]
 
 
 def test_features_of_the_architecture_are_kept() -> None:

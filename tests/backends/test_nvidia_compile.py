@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 from nvidia_compile import ADD, compiled, program, refused
 
 from podium import Target
-from podium.backend import Entry, Options, Program, Signature, Variable
+from podium.backend import Entry, ObjectCode, Options, Program, Signature, Variable
 from podium.errors import CompileError, ToolchainError
+from podium.parts import call_apart
 
 from podium_nvidia import nvrtc
 from podium_nvidia.arch import Arch, runs_on
@@ -253,3 +255,29 @@ def test_options_are_a_part_of_what_is_compiled() -> None:
     variants = [Options(), Options(fast_math=True), Options(max_registers=32), Options(flags=("-arch=sm_90a",))]
     variants += [Options(defines=(("N", "1"),)), Options(defines=(("N", "2"),)), Options(debug=True)]
     assert len({each.key() for each in variants}) == len(variants)
+
+
+@pytest.mark.newest
+def test_what_is_nested_deeply_does_not_end_the_process() -> None:
+    """In a thread, NVRTC goes down with the process at some thousand parentheses; podium gives it room, or a process."""
+    source = 'extern "C" __global__ void k(int* x) {{ x[0] = {}1{}; }}'
+    entry = Entry("k", Signature.parse("x: *i32"))
+    found: list[object] = []
+
+    def compile_deep() -> None:
+        for depth in (20_000, 40_000):  # the second is too long a text to be compiled here
+            wanted = Program(source.format("(" * depth, ")" * depth), "cuda", (entry,))
+            found.append(compile_program(wanted, Target("nvidia", "sm_90", 32)))
+
+    thread = threading.Thread(target=compile_deep)
+    thread.start()
+    thread.join()
+    assert [type(each) for each in found] == [ObjectCode, ObjectCode]
+
+
+def test_a_process_of_nvrtc_that_ends_is_a_compile_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever NVRTC does to the process that compiles a long text, the error says so; mistakes are those of the text."""
+    long = ADD + "//" + "-" * (64 << 10)
+    assert "identifier" in str(refused(long.replace("+= n", "+= m"), "add"))
+    monkeypatch.setattr(nvrtc, "call_apart", lambda *_: call_apart("signal:raise_signal", 11))
+    assert "the process of NVRTC ended: signal SIGSEGV" in str(refused(long, "add"))

@@ -94,6 +94,29 @@ def test_errors_of_linking_say_what_is_missing() -> None:
         podium_nvidia.link([])
 
 
+def test_damaged_inputs_do_not_end_the_process() -> None:
+    """nvJitLink ends the process that it is in for LTO-IR and relocatable code that are damaged; not this one, and the
+    error names the inputs with their sizes."""
+    ended = []
+    for flag, places in (("-dlto", (16, 1792)), ("-rdc=true", (936, 1616))):
+        caller, called = compiled(CALLER, flags=[flag]), compiled(CALLED, flags=[flag])
+        for place in places:
+            damaged = caller.code[:place] + b"\xff" * 4 + caller.code[place + 4 :]
+            said = _refusal([called, damaged])
+            if "the process of nvJitLink ended (signal SIG" in said:
+                ended.append(f"input 1 ({caller.format}, {len(damaged)} bytes)" in said)
+    assert ended and all(ended)
+
+
+def _refusal(inputs: list[ObjectCode | bytes]) -> str:
+    """Return what the error says, if there is one: of some damage another version may know nothing."""
+    try:
+        podium_nvidia.link(inputs)
+    except CompileError as error:
+        return str(error)
+    return ""
+
+
 def test_ptx_becomes_machine_code_of_the_target() -> None:
     """PTX is assembled, so that the driver has nothing left to do; a kernel may be named as in C++."""
     text = compiled(ADD, flags=["-arch=compute_80"]).code.decode()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from podium._apart import ProcessEnded, call_apart, call_on_large_stack, can_call_apart
     from podium._binary import find_symbols, read_binary
     from podium._build import parse_diagnostics
     from podium._compile_error import compile_error, is_host_header, refused_name
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LaunchRanges",
+    "ProcessEnded",
+    "call_apart",
+    "call_on_large_stack",
+    "can_call_apart",
     "check_cooperative",
     "compile_error",
     "find_symbols",
@@ -32,6 +37,10 @@ __all__ = [
 
 _HOMES = {
     "LaunchRanges": "_launch_ranges",
+    "ProcessEnded": "_apart",
+    "call_apart": "_apart",
+    "call_on_large_stack": "_apart",
+    "can_call_apart": "_apart",
     "check_cooperative": "_limits",
     "compile_error": "_compile_error",
     "find_symbols": "_binary",

@@ -1,29 +1,28 @@
 """hipRTC, through hip-python: text in, a code object and a log out.
 
 Before HIP 7, hipRTC ends the process if it does not know the architecture. So one that no device has shown to be right
-is compiled for in a process of its own, `python -m podium_amd.hiprtc`, once; then it is known.
+is compiled for in a process of its own, once; then it is known. So is a text that is so long that what is nested in it
+may be too much for the compiler's stack.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from podium.backend import ForkSafeLock
 from podium.errors import ToolchainError
+from podium.parts import ProcessEnded, call_apart, call_on_large_stack, can_call_apart
 
 from podium_amd import bindings, library
 from podium_amd.toolchain import hiprtc_path
 
 __all__ = ["Compiled", "Hiprtc", "Refused", "UnknownArch", "load"]
 
+_LONG = 64 << 10  # characters; what is nested in fewer goes onto the stack of `call_on_large_stack`
 _REFUSING = 7  # the version of HIP from which on an unknown architecture is an error that is returned
 
 # The compiler inside has options that are one for the process: two threads that compile end it, seen with HIP 5.2.
@@ -89,9 +88,21 @@ class Hiprtc:
         The interpreter lock is released. Raises `Refused`, `UnknownArch`, and `ToolchainError` if hipRTC itself is
         broken.
         """
-        if self._refuses or arch in self._known:
+        is_long = len(source) > _LONG and can_call_apart()
+        if not is_long and (self._refuses or arch in self._known):
             return self.compile_here(source, label, options, names)
-        compiled = self._compile_apart(source, label, options, names)
+        if not can_call_apart():
+            raise ToolchainError(
+                "hipRTC before HIP 7 ends the process for an architecture that it does not know, so it is tried in "
+                "another process first, and this Python, which is embedded, cannot start one. Compile elsewhere"
+            )
+        try:
+            compiled = self._compile_apart(source, label, options, names)
+        except ProcessEnded as ended:
+            if self._refuses or arch in self._known:
+                text = f"the process of hipRTC ended: {ended}. Something is nested too deeply"
+                raise Refused(ended.how, text) from None
+            raise UnknownArch(ended.output[-300:] or ended.how) from None
         self.know(arch)
         return compiled
 
@@ -109,7 +120,7 @@ class Hiprtc:
             for each in names:
                 self._call("hiprtcAddNameExpression", program, each.encode())
             arguments = [os.fsencode(each) for each in options]
-            (result,) = api.hiprtcCompileProgram(program, len(arguments), arguments)
+            (result,) = call_on_large_stack(lambda: api.hiprtcCompileProgram(program, len(arguments), arguments))
             log = self._read("hiprtcGetProgramLog", program).rstrip(b"\0").decode("utf-8", "replace").strip("\n")
             if result.name != "HIPRTC_SUCCESS":
                 raise Refused(result.name, log)
@@ -120,33 +131,12 @@ class Hiprtc:
             api.hiprtcDestroyProgram(program.createRef())
 
     def _compile_apart(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
-        if not sys.executable:
-            raise ToolchainError(
-                "hipRTC before HIP 7 ends the process for an architecture that it does not know, so it is tried in "
-                "another process first, and this Python, which is embedded, cannot start one. Compile elsewhere"
-            )
-        request = {"source": source, "label": label, "options": list(options), "names": list(names)}
-        variables = {**os.environ, library.COMPILER_VARIABLE: self.path}
-        # The modules of this process, and none that lie where it happens to run.
-        variables["PYTHONPATH"] = os.pathsep.join(each or os.getcwd() for each in sys.path)
-        variables["PYTHONSAFEPATH"] = "1"
-        done = subprocess.run(
-            [sys.executable, "-m", "podium_amd.hiprtc"],
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=variables,
-        )
-        try:
-            answer = json.loads(done.stdout.rpartition("\n")[2])
-        except ValueError:
-            raise UnknownArch(done.stderr.strip()[-300:] or f"it ended with {done.returncode}") from None
-        if "refused" in answer:
-            raise Refused(*answer["refused"])
-        if "broken" in answer:
-            raise ToolchainError(answer["broken"])
-        return Compiled(base64.b64decode(answer["code"]), answer["log"], answer["lowered"])
+        """Compile in a process of its own. Raises `ProcessEnded` as well."""
+        asked = self.path, source, label, list(options), list(names)
+        answer: Compiled | Refused = call_apart(f"{__name__}:compile_apart", *asked)
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
 
     def _lowered(self, program: Any, name: str) -> str:
         result, lowered = self._api.hiprtcGetLoweredName(program, name.encode())
@@ -171,26 +161,12 @@ class Hiprtc:
         return tuple(values)
 
 
-def _serve() -> None:
-    """Compile what the standard input asks for, and print what came out as the last line."""
-    request = json.load(sys.stdin)
-    output = os.dup(1)
-    os.dup2(2, 1)  # what the library prints must not get into the answer
-    answer: dict[str, object]
+def compile_apart(
+    path: str, source: str, label: str, options: Sequence[str], names: Sequence[str]
+) -> Compiled | Refused:
+    """Compile in a process that is there for nothing else, by the hipRTC that is given."""
+    os.environ[library.COMPILER_VARIABLE] = path
     try:
-        compiled = load().compile_here(request["source"], request["label"], request["options"], request["names"])
-        answer = {
-            "code": base64.b64encode(compiled.code).decode(),
-            "log": compiled.log,
-            "lowered": compiled.lowered,
-        }
+        return load().compile_here(source, label, options, names)
     except Refused as refused:
-        answer = {"refused": [refused.status, refused.log]}
-    except ToolchainError as error:
-        answer = {"broken": str(error)}
-    with os.fdopen(output, "w") as file:
-        file.write(json.dumps(answer))
-
-
-if __name__ == "__main__":
-    _serve()
+        return refused

@@ -8,18 +8,16 @@ from typing import Any
 
 from podium.backend import Entry, ObjectCode, Options, Program, Signature, Target, Variable
 from podium.errors import CompileError, LoadError, ToolchainError
-from podium.parts import find_symbols, read_binary
+from podium.parts import ProcessEnded, find_symbols, read_binary
 
+from podium_nvidia import nvjitlink
 from podium_nvidia.arch import Arch
 from podium_nvidia.binaries import kind_of, ptx_kernels, target_of
 from podium_nvidia.cubin import Cubin
+from podium_nvidia.nvjitlink import Linked, Refused
 from podium_nvidia.parameters import mismatch
-from podium_nvidia.toolkit import find_library
 
 __all__ = ["assemble", "link"]
-
-# nvJitLink's own numbers for what it is given.
-_INPUT_TYPES = {"cubin": 1, "object": 1, "ptx": 2, "ltoir": 3, "fatbin": 4, "host object": 5, "library": 6}
 
 
 def link(
@@ -51,7 +49,7 @@ def link(
     chosen = codes[0].target if target is None and codes else target_of(target)
     pieces = [_piece(each, number) for number, each in enumerate(inputs)]
     linked, log = _run(pieces, _arch(chosen), _options(Options.of(**options), pieces), "The linked code", chosen)
-    cubin = Cubin(linked)
+    cubin = _read(linked, "The linked code", chosen)
     symbols.update(find_symbols(further, [each.symbol for each in cubin.kernels], "The linked code"))
     entries.update((each.name, each) for each in further)
     return _checked(linked, cubin, chosen, tuple(entries.values()), symbols, tuple(variables.values()), log)
@@ -67,10 +65,11 @@ def assemble(program: Program, target: Target) -> ObjectCode:
     except LoadError as error:
         raise CompileError(str(error), program=program.label, target=str(target)) from None
     options = _options(program.options, [])
-    if find_library("nvJitLink") is not None:
+    if nvjitlink.is_there():
         try:
             code, log = _run([("ptx", data, program.label)], _arch(target), options, program.label, target)
-            return _checked(code, Cubin(code), target, program.entries, symbols, program.variables, log)
+            cubin = _read(code, program.label, target)
+            return _checked(code, cubin, target, program.entries, symbols, program.variables, log)
         except _UnknownArch:
             pass
     if options:
@@ -120,71 +119,46 @@ def _options(options: Options, pieces: Iterable[tuple[str, bytes, str]]) -> list
 
 def _run(
     pieces: Sequence[tuple[str, bytes, str]], arch: Arch, options: Sequence[str], label: str, target: Target
-) -> tuple[bytes, str]:
-    """Link; return the cubin and the log."""
-    api = _api()
+) -> Linked:
+    """Link for an architecture."""
     arguments = [f"-arch={arch}", *options]
     try:
-        handle = api.create(len(arguments), arguments)
-    except api.nvJitLinkError as error:
-        message = f"{label} cannot be linked for {arch}: nvJitLink refuses {' '.join(arguments)}: {error}"
-        # Older versions say of an architecture that they do not know only that something is wrong.
-        error_class = _UnknownArch if "ARCH" in str(error) or not options else CompileError
-        raise error_class(message, program=label, target=str(target)) from None
-    try:
-        for kind, data, name in pieces:
-            api.add_data(handle, _INPUT_TYPES[kind], data, len(data), name)
-        api.complete(handle)
-        code = bytearray(api.get_linked_cubin_size(handle))
-        api.get_linked_cubin(handle, code)
-        return bytes(code), _log(api.get_info_log_size, api.get_info_log, handle)
-    except api.nvJitLinkError as error:
-        log = _log(api.get_error_log_size, api.get_error_log, handle)
-        if "without LTO enabled" in log and "-lto" not in options:  # it was inside of a fat binary or a library
+        return nvjitlink.link(pieces, arguments)
+    except Refused as refused:
+        if "without LTO enabled" in refused.log and "-lto" not in options:  # it was inside of a fat binary or a library
             return _run(pieces, arch, ["-lto", *options], label, target)
-        raise CompileError(
-            f"{label} cannot be linked for {arch}: {log or error}{_advice(log, api)}",
-            log=log,
-            program=label,
-            target=str(target),
-        ) from None
-    finally:
-        api.destroy(handle)
+        if refused.of_options:
+            message = f"nvJitLink refuses {' '.join(arguments)}: {refused.log}"
+            # Older versions say of an architecture that they do not know only that something is wrong.
+            error_class = _UnknownArch if "ARCH" in refused.log or not options else CompileError
+        else:
+            message, error_class = f"{refused.log}{_advice(refused)}", CompileError
+        log = "" if refused.of_options else refused.log
+    except ProcessEnded as ended:
+        given = ", ".join(f"{name} ({kind}, {len(data)} bytes)" for kind, data, name in pieces)
+        message = f"the process of nvJitLink ended ({ended.how}), as it does for what is damaged. Make again: {given}"
+        error_class, log = CompileError, ended.output
+    raise error_class(f"{label} cannot be linked for {arch}: {message}", log=log, program=label, target=str(target))
 
 
-def _log(size: Any, read: Any, handle: int) -> str:
-    length = size(handle)
-    if not length:
-        return ""
-    text = bytearray(length)
-    read(handle, text)
-    return text.rstrip(b"\0\n").decode("utf-8", "replace")
-
-
-def _advice(log: str, api: Any) -> str:
+def _advice(refused: Refused) -> str:
+    log = refused.log
     if "Unresolved extern" in log or "undefined reference" in log.lower():
         return "\nAmong the inputs none defines it"
     if "higher than default SM" in log:
         return "\nThe PTX is for a newer architecture than the target: compile it for an older one"
     if "nsupported .version" in log or "PTX version" in log:
-        major, minor = api.version()
+        major, minor = refused.version
         return f"\nThe PTX is of a newer toolkit than nvJitLink {major}.{minor}: install a newer nvJitLink"
     return ""
 
 
-def _api() -> Any:
-    if find_library("nvJitLink") is None:
-        raise ToolchainError(
-            "Linking needs nvJitLink, and there is none. Install it: pip install 'podium-nvidia[nvrtc]'; or set "
-            "CUDA_HOME to a CUDA toolkit"
-        )
+def _read(code: bytes, label: str, target: Target) -> Cubin:
     try:
-        from cuda.bindings import nvjitlink
-
-        nvjitlink.version()
-    except (ImportError, RuntimeError) as error:
-        raise ToolchainError(f"cuda-python cannot use nvJitLink: {error}") from error
-    return nvjitlink
+        return Cubin(code)
+    except ValueError as error:
+        text = f"{label}: what nvJitLink made of it cannot be read: {error}; make the inputs again"
+        raise CompileError(text, program=label, target=str(target)) from None
 
 
 def _checked(

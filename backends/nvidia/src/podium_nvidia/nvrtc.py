@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 
 from podium.backend import BackgroundCall
 from podium.errors import ToolchainError
+from podium.parts import ProcessEnded, call_apart, call_on_large_stack, can_call_apart
 
 from podium_nvidia.options import makes_lto
 from podium_nvidia.toolchain import nvrtc_path
 
-__all__ = ["Compiled", "Nvrtc", "Refused", "load"]
+__all__ = ["Compiled", "Nvrtc", "Refused", "compile_apart", "load"]
+
+_LONG = 64 << 10  # characters; what is nested in fewer goes onto the stack of `call_on_large_stack`
 
 
 class Compiled(NamedTuple):
@@ -74,8 +77,23 @@ class Nvrtc:
     def compile(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
         """Compile a text. `names` are name expressions: of kernels, or ``&`` and the name of a variable.
 
+        NVRTC goes down by what is nested deeper than its stack is. It has a large one here, and what is longer than
+        that may be for is compiled in another process.
+
         The interpreter lock is released. Raises `Refused`, and `ToolchainError` if NVRTC itself is broken.
         """
+        if len(source) <= _LONG or not can_call_apart():
+            return self._compile(source, label, options, names)
+        asked = self.path, source, label, list(options), list(names)
+        try:
+            answer: Compiled | Refused = call_apart(f"{__name__}:compile_apart", *asked)
+        except ProcessEnded as ended:
+            raise Refused(ended.how, f"the process of NVRTC ended: {ended}. Something is nested too deeply") from None
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
+
+    def _compile(self, source: str, label: str, options: Sequence[str], names: Sequence[str]) -> Compiled:
         # A lone surrogate, as names of files may have, must not stop a compilation.
         text, name = (each.encode("utf-8", "surrogateescape") for each in (source, label))
         (program,) = self._call("nvrtcCreateProgram", text, name, 0, None, None)
@@ -83,7 +101,7 @@ class Nvrtc:
             for each in names:
                 self._call("nvrtcAddNameExpression", program, each.encode())
             arguments = [os.fsencode(each) for each in options]
-            result, *_ = self._api.nvrtcCompileProgram(program, len(arguments), arguments)
+            result, *_ = call_on_large_stack(lambda: self._api.nvrtcCompileProgram(program, len(arguments), arguments))
             log = self._read("nvrtcGetProgramLog", program).rstrip(b"\0").decode("utf-8", "replace").strip("\n")
             status = result.name
             if status == "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE":
@@ -115,6 +133,16 @@ class Nvrtc:
         if result.name != "NVRTC_SUCCESS":
             raise ToolchainError(f"{function} of NVRTC failed with {result.name}. NVRTC was found as {self.path}")
         return tuple(values)
+
+
+def compile_apart(
+    path: str, source: str, label: str, options: Sequence[str], names: Sequence[str]
+) -> Compiled | Refused:
+    """Compile in a process that is there for nothing else, by the NVRTC that is given."""
+    try:
+        return Nvrtc(path)._compile(source, label, options, names)
+    except Refused as refused:
+        return refused
 
 
 def _check_copy(path: str) -> None:

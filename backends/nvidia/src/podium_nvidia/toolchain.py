@@ -126,7 +126,7 @@ def _find_nvrtc() -> str:
 
 
 def _check_alone(named: str) -> None:
-    """Raise `ToolchainError` if cuda-python would take a copy that the process has in place of the one that is named."""
+    """Raise `ToolchainError` if cuda-python would take a copy that is open in place of the one that is named."""
     mapped = _mapped("libnvrtc.so.13")
     if mapped is None and _soname(os.path.realpath(named)) != "libnvrtc.so.13":
         mapped = _mapped("libnvrtc.so.12")

@@ -71,7 +71,7 @@ def find_library(name: str) -> str | None:
 
 
 def named_library(name: str) -> str | None:
-    """Return the file that the variable of a library names, if it names one. Raises `SettingError` if it is not there."""
+    """Return the file that a library's variable names, if it does. Raises `SettingError` if there is no such file."""
     named = os.environ.get(_VARIABLES[name]) or None
     if named is not None and not os.path.isfile(named):
         raise SettingError(_VARIABLES[name], named, f"the file of lib{name}.so, which there is not")
