@@ -132,6 +132,22 @@ def test_two_devices(recording: Recording, level: str) -> None:
     assert driver.cuCtxGetCurrent()[1] == current
 
 
+def test_a_stream_tells_the_device_of_a_launch(recording: Recording, level: str) -> None:
+    """The driver launches on the stream's device: arrays on another one are refused, and without arrays it is that."""
+    kernel, here = kernels()["bounded"], podium.empty(64, "i32")
+    stream = podium.Stream(device=1)
+    for _ in range(2):
+        kernel[1, 1](None, stream=stream)
+        assert recording.last().device == podium.recent_launches()[-1].device == 1
+        count = recording.launch_count()
+        with pytest.raises(
+            ArgumentValueError, match=r"is of device 1, and the launch is on device 0.*podium\.Stream\(0\)"
+        ):
+            kernel[1, 1](here, stream=stream)
+        assert recording.launch_count() == count
+        kernel[1, 1](here)
+
+
 class Interfaced:
     """An array of a library that has ``__cuda_array_interface__`` and nothing else."""
 

@@ -80,6 +80,7 @@ errors = [
     refused(tensor_map, images, (1, 1, 1, 8), element_strides=(1, 1, 9, 1)),
     refused(im2col_tensor_map, images, -1, (-3, -4), 8, 32),
     refused(im2col_tensor_map, images, (-1, -2), (-3, -4), 8, 1025),
+    refused(tensor_map, podium.empty((0, 8), "fp32"), (1, 4)),
 ]
 class Host:
     __dlpack_device__ = lambda self: (1, 0)
@@ -91,6 +92,8 @@ recording.set_attributes({75: 9, 76: 0})
 attribute.cache_clear()
 with recording.failing("cuTensorMapEncodeTiled", 801):
     errors.append(refused(tensor_map, images, (1, 1, 1, 8)))
+errors.append(refused(tensor_map, images, (1, 1, 1, 8), swizzle="128-atom-32"))
+errors.append(refused(im2col_tensor_map, images, (-1, -2), (-3, -4), 8, 32, swizzle="128-atom-64"))
 print(json.dumps([told, [own, launch.parameters[1].hex(), alive, gone() is None, depth], errors, copies]))
 """
 
@@ -164,8 +167,11 @@ def test_mistakes_are_told_before_the_driver_is_asked(outcome: Any) -> None:
         ("ArgumentValueError", "element_strides is (1, 1, 9, 1), where every number must be from 1 to 8"),
         ("ArgumentValueError", "lower is -1, and must have an integer for each of the axes of space, 2 in all"),
         ("ArgumentValueError", "pixels is 1025, where every number must be from 1 to 1024"),
+        ("ArgumentValueError", "array is of shape (0, 8), where every axis must have from 1 to 2**32 elements"),
         ("ArrayDeviceError", "the array is in the memory of the host"),
         ("BackendError", "CUDA_ERROR_NOT_SUPPORTED"),
+        ("ArgumentValueError", "swizzle is '128-atom-32', which devices have from compute capability 10.0 on"),
+        ("ArgumentValueError", "swizzle is '128-atom-64', which devices have from"),
     ]
     for (kind, message), (expected_kind, part) in zip(outcome[2], expected, strict=True):
         assert kind == expected_kind, message

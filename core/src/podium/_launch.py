@@ -13,7 +13,7 @@ from podium._launch_config import Dim3, LaunchConfig, pack_attributes
 from podium._limits import check_features, check_function, check_limits
 from podium._state import ATTENDED, CAPTURES, words
 from podium._stream import stream_handle
-from podium.errors import LaunchConfigError
+from podium.errors import ArgumentValueError, LaunchConfigError
 
 if TYPE_CHECKING:
     from podium._binding import Binding
@@ -26,18 +26,22 @@ Grid = int | Iterable[int] | Callable[[Mapping[str, Any]], int | Iterable[int]]
 class Launch:
     """A kernel bound to a launch configuration and, if one was given, a stream. Call it with the kernel's arguments.
 
+    `stream_device` is the device of the stream, if it tells: the launch is one there.
+
     Keywords: ``stream`` and ``shared`` (bytes) for this call, and arguments by the names of the kernel's parameters.
     """
 
-    def __init__(self, binding: Binding, config: LaunchConfig, stream: int | None = None) -> None:
+    def __init__(
+        self, binding: Binding, config: LaunchConfig, stream: int | None = None, stream_device: int | None = None
+    ) -> None:
         check_features(binding.name, binding.driver, config)
-        self.binding, self.config, self.stream = binding, config, stream
+        self.binding, self.config, self.stream, self.stream_device = binding, config, stream, stream_device
         self._generated: Callable[..., None] | None = None
         self._made: Callable[..., None] | None = None  # the same, a launch before it is used
         self._may_move = binding.launcher.may_move
         # The functions by device, and the epoch that they are of. A table of an older one may still be written to.
         self._prepared: tuple[int, dict[int, int | None]] = (binding.epoch, {})
-        self._variants: dict[tuple[int | None, int], Launch] = {}
+        self._variants: dict[tuple[int | None, int | None, int], Launch] = {}
 
     # what the generated Launch reads
     grid: Dim3 = property(lambda self: self.config.grid)  # type: ignore[assignment]
@@ -105,7 +109,7 @@ class Launch:
             config = self.config.with_sizes(grid, block, shared)
         except LaunchConfigError as error:
             raise error.of_kernel(self.binding.name) from None
-        return Launch(self.binding, config, self.stream)
+        return Launch(self.binding, config, self.stream, self.stream_device)
 
     def _fits_in_c(self) -> bool:
         config = self.config
@@ -132,7 +136,9 @@ class Launch:
         packed = launcher.pack(args, self.stream)
         _, device, stream, _ = packed
         if device is None:
-            device = driver.current_device()
+            device = driver.current_device() if self.stream_device is None else self.stream_device
+        elif self.stream_device not in (None, device):
+            raise _stream_error(binding.name, self.stream, self.stream_device, device)
         if words[ATTENDED] & CAPTURES:
             from podium._capture import current
 
@@ -158,17 +164,28 @@ class Launch:
         if stream is None and shared is None:
             return self(*args)
         handle = stream_handle(stream, self.binding.driver)
-        key = (handle, self.config.shared if shared is None else shared)
+        place = stream.device if hasattr(type(stream), "_podium_stream") else None
+        key = (handle, place, self.config.shared if shared is None else shared)
         # 16.0 finds what 16 has made, and is to be refused as if it came first.
-        variant = self._variants.get(key) if hasattr(key[1], "__index__") else None
+        variant = self._variants.get(key) if hasattr(key[2], "__index__") else None
         if variant is None:
             variant = self.resized(shared=shared)
             if stream is not None:
-                variant.stream = handle
+                variant.stream, variant.stream_device = handle, place
             if len(self._variants) >= 256:
                 self._variants.clear()
             self._variants[key] = variant
         return variant(*args)
+
+
+def _stream_error(kernel: str, stream: int | None, own: int | None, device: int) -> ArgumentValueError:
+    return ArgumentValueError(
+        f"{kernel}: the stream {stream or 0:#x} is of device {own}, and the launch is on device {device}, where the first "
+        f"array is; take a stream of that, podium.Stream({device})",
+        kernel=kernel,
+        argument="stream",
+        value=f"{stream or 0:#x}",
+    )
 
 
 class DynamicLaunch:

@@ -345,7 +345,7 @@ def tensor_maps(c: Answers) -> None:
         {"box": (256, 1)}, {"box": (257, 1)}, {"box": (0, 1)}, {"box": (3, 1)}, {"box": (4, 256)},
         {"steps": (2, 2)}, {"steps": (8, 8)}, {"steps": (9, 1)}, {"steps": (0, 1)},
         {"swizzle": 1}, {"swizzle": 1, "box": (8, 8)}, {"swizzle": 2}, {"swizzle": 3, "box": (32, 8)},
-        {"swizzle": 3, "box": (64, 8)}, {"swizzle": 9}, {"interleave": 1}, {"interleave": 9}, {"promotion": 3},
+        {"swizzle": 3, "box": (64, 8)}, {"swizzle": 4, "box": (8, 8)}, {"swizzle": 6, "box": (8, 8)}, {"swizzle": 9}, {"interleave": 1}, {"interleave": 9}, {"promotion": 3},
         {"promotion": 9}, {"fill": 1}, {"fill": 1, "type": 3}, {"fill": 5},
         {"sizes": (64,), "strides": (), "box": (64,), "steps": (1,)},
         {"sizes": (8,) * 5, "strides": (32, 256, 2048, 16384), "box": (8,) * 5, "steps": (1,) * 5},

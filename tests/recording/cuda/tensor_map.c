@@ -57,11 +57,13 @@ static void finish(const struct tensor_map *map, CUtensorMap *out) {
     .type = (uint32_t)type, .rank = rank, .address = (uint64_t)(uintptr_t)address, .interleave = (uint32_t)interleave, \
     .swizzle = (uint32_t)swizzle, .promotion = (uint32_t)promotion, .fill = (uint32_t)fill
 
-static CUresult supported(const void *out, const void *sizes, const void *element_strides, cuuint32_t rank) {
-    bool any = false;
-    for (int i = 0; i < device_count; i++)
-        any = any || devices[i].attribute[CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED];
-    REQUIRE(any, CUDA_ERROR_NOT_SUPPORTED);
+static CUresult supported(const void *out, const void *sizes, const void *element_strides, cuuint32_t rank,
+                          CUtensorMapSwizzle swizzle) {
+    struct context *context;
+    CHECK(context_current(&context));
+    const int *attribute = devices[context->device].attribute;
+    REQUIRE(attribute[CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED], CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(swizzle <= 3 || attribute[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] >= 10, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(out && (uintptr_t)out % 64 == 0 && sizes && element_strides && rank >= 1 && rank <= 5,
             CUDA_ERROR_INVALID_VALUE);
     return CUDA_SUCCESS;
@@ -74,7 +76,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuui
                                 CUtensorMapFloatOOBfill fill) {
     ENTER(cuTensorMapEncodeTiled);
     struct tensor_map map = {.im2col = 0, TYPE(map)};
-    CHECK(supported(out, sizes, element_strides, rank));
+    CHECK(supported(out, sizes, element_strides, rank, swizzle));
     REQUIRE(box && (strides || rank == 1), CUDA_ERROR_INVALID_VALUE);
     for (cuuint32_t i = 0; i < rank; i++) {
         map.sizes[i] = sizes[i];
@@ -94,7 +96,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *out, CUtensorMapDataType type, cuu
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
     ENTER(cuTensorMapEncodeIm2col);
     struct tensor_map map = {.im2col = 1, TYPE(map), .channels = channels, .pixels = pixels};
-    CHECK(supported(out, sizes, element_strides, rank));
+    CHECK(supported(out, sizes, element_strides, rank, swizzle));
     REQUIRE(rank >= 3 && strides && lower && upper && channels && channels <= 256 && pixels && pixels <= 1024,
             CUDA_ERROR_INVALID_VALUE);
     int bits = rank == 3 ? 16 : rank == 4 ? 8 : 5;

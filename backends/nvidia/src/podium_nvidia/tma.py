@@ -22,6 +22,7 @@ from podium_nvidia.tma_rules import (
     check_box,
     check_corners,
     check_inner_bytes,
+    check_swizzle,
     integers,
 )
 
@@ -171,6 +172,7 @@ def _encode(
             f"{tensor.what}: device {device} has compute capability {found // 10}.{found % 10}, and tensor maps need "
             f"9.0 or later; load the tile there with plain loads or with memcpy_async"
         )
+    check_swizzle(tensor.what, modes, found)
     function = getattr(libcuda.library(), name, None)
     if function is None:
         raise BackendError(f"{tensor.what}: this driver has no {name}. Install one that serves CUDA 12 or later")

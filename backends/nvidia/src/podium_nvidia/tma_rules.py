@@ -23,6 +23,7 @@ __all__ = [
     "check_box",
     "check_corners",
     "check_inner_bytes",
+    "check_swizzle",
     "choose",
     "integers",
     "wrong",
@@ -53,6 +54,7 @@ _SAME_BITS = {"i1": "u8", "i8": "u8", "i16": "u16", "fp8e4nv": "u8", "fp8e5": "u
 _FLOATS = frozenset({6, 7, 8, 9, 10, 11, 12})
 
 _MOST_STRIDE = 1 << 40  # bytes
+_ATOMS_SINCE = 100  # the compute capability of swizzles of larger chunks than 16 bytes
 
 # Corners of an im2col box, by the number of axes: TMA has 16 bits for all of its offsets together.
 _CORNERS = {3: (-(1 << 15), (1 << 15) - 1), 4: (-128, 127), 5: (-16, 15)}
@@ -205,6 +207,14 @@ def check_inner_bytes(tensor: Tensor, argument: str, value: object, count: int, 
         word = next(word for word, number in SWIZZLES.items() if number == modes.swizzle)
         why = f"whose innermost axis has {size} bytes of {tensor.element}, and swizzle {word!r} allows {most}"
         raise wrong(tensor.what, argument, value, why)
+
+
+def check_swizzle(what: str, modes: Modes, capability: int) -> None:
+    """Check that a device of a compute capability has the swizzle."""
+    if modes.swizzle > SWIZZLES["128"] and capability < _ATOMS_SINCE:
+        word = next(word for word, number in SWIZZLES.items() if number == modes.swizzle)
+        why = f"which devices have from compute capability 10.0 on; this one has {capability // 10}.{capability % 10}"
+        raise wrong(what, "swizzle", repr(word), why)
 
 
 def check_corners(tensor: Tensor, lower: tuple[int, ...], upper: tuple[int, ...]) -> None:

@@ -13,6 +13,7 @@ struct podium_launch {
     struct podium_launcher *launcher;
     uint64_t epoch, stream;
     int has_stream;
+    int32_t stream_device; /* -1 if the stream does not tell */
     struct podium_shape shape;
     uint64_t functions[PODIUM_DEVICES];
     PyObject *prepare; /* (device, stream) -> function, or None if the grid is empty; checks limits, loads */
@@ -33,8 +34,9 @@ PODIUM_APART static int podium_prepare(struct podium_launch *self, int device, u
     return empty;
 }
 
-/* Whether a stream is podium's own and of another driver. The type that was seen last is kept alive. */
-static int podium_is_of_another(PyObject *stream, PyObject *driver) {
+/* Whether a stream is podium's own and of another driver; one of this driver tells its device. The type that was seen last
+ * is kept alive. */
+static int podium_is_of_another(PyObject *stream, PyObject *driver, int32_t *device) {
     static PyTypeObject *seen;
     static int is_own;
     PyTypeObject *type = (PyTypeObject *)PODIUM_TYPE(stream);
@@ -49,12 +51,18 @@ static int podium_is_of_another(PyObject *stream, PyObject *driver) {
     PyObject *found = PyObject_GetAttr(stream, podium_names[PODIUM_DRIVER]);
     if (found == NULL) PyErr_Clear();
     Py_DecRef(found);
-    return found != driver;
+    if (found != driver) return 1;
+    PyObject *number = PyObject_GetAttr(stream, podium_names[PODIUM_DEVICE]);
+    *device = number == NULL ? -1 : (int32_t)PyLong_AsLongLong(number);
+    Py_DecRef(number);
+    if (PyErr_Occurred() == NULL) return 0;
+    PyErr_Clear();
+    return 1;
 }
 
 /* Read the stream of an object with the method __cuda_stream__; returns as `podium_explicit_stream` does. */
-PODIUM_ASIDE static int podium_stream_of(PyObject *driver, PyObject *value, uint64_t *stream) {
-    if (podium_is_of_another(value, driver)) return 1;
+PODIUM_ASIDE static int podium_stream_of(PyObject *driver, PyObject *value, uint64_t *stream, int32_t *device) {
+    if (podium_is_of_another(value, driver, device)) return 1;
     PyObject *method = PyObject_GetAttr(value, podium_names[PODIUM_CUDA_STREAM]);
     if (method == NULL) return podium_forget_error() ? 1 : -1;
     PyObject *pair = PODIUM_IS_TUPLE(method) ? NULL : PyObject_Vectorcall(method, NULL, 0, NULL);
@@ -75,22 +83,24 @@ PODIUM_ASIDE static int podium_stream_of(PyObject *driver, PyObject *value, uint
 /* Read the stream of a launch that is given nothing else by name: an int, None, or an object with the method
  * __cuda_stream__. Returns 1 if it is left to Python, which also says what is wrong with it. */
 PODIUM_ASIDE static int podium_explicit_stream(PyObject *driver, PyObject *names, PyObject *value, int *has_stream,
-                                  uint64_t *stream) {
+                                  uint64_t *stream, int32_t *device) {
     if (PyTuple_Size(names) != 1 || PyTuple_GetItem(names, 0) != podium_names[PODIUM_STREAM]) return 1;
     if (value == Py_None) return 0;
     *has_stream = 1;
+    *device = -1;
     if (PODIUM_IS_INT(value)) return podium_unsigned_int(value, stream) ? 0 : 1;
-    return podium_stream_of(driver, value, stream);
+    return podium_stream_of(driver, value, stream, device);
 }
 
 static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords) {
     struct podium_launch *self = (struct podium_launch *)callable;
     struct podium_launcher *launcher = self->launcher;
     int has_stream = self->has_stream;
+    int32_t place = self->stream_device;
     uint64_t stream = self->stream;
     int is_slow = launcher->state->attended || PyVectorcall_NARGS(flags) != PODIUM_ARGUMENTS;
     if (keywords != NULL && !is_slow) {
-        is_slow = podium_explicit_stream(launcher->driver, keywords, args[PODIUM_ARGUMENTS], &has_stream, &stream);
+        is_slow = podium_explicit_stream(launcher->driver, keywords, args[PODIUM_ARGUMENTS], &has_stream, &stream, &place);
         if (is_slow < 0) return NULL;
     }
     if (PODIUM_UNLIKELY(is_slow))
@@ -100,6 +110,10 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
     PyObject *result = NULL;
     if (has_stream) call.given = &stream;
     if (podium_gather(&call, args, values) < 0) goto done;
+    if (PODIUM_UNLIKELY(place >= 0 && place != call.device)) {
+        if (call.device >= 0) call.mixed = 1;
+        call.device = place;
+    }
     if (PODIUM_UNLIKELY(call.mixed)) {
         result = PyObject_Vectorcall(self->slow, args, (size_t)PyVectorcall_NARGS(flags), keywords);
         goto done;
@@ -165,6 +179,9 @@ static PyObject *podium_launch_new(PyTypeObject *type, PyObject *arguments, PyOb
         self->stream = PyLong_AsUnsignedLongLong(stream);
     }
     Py_DecRef(stream);
+    PyObject *place = PyObject_GetAttrString(item[3], "stream_device");
+    self->stream_device = place == NULL || place == Py_None ? -1 : (int32_t)PyLong_AsLongLong(place);
+    Py_DecRef(place);
     if (PyErr_Occurred() || (self->attributes = podium_read_attributes(item[3], &self->shape)) == NULL ||
         podium_read(item[3], "flags", &flags) < 0 ||
         podium_read(item[3], "shared", &self->shape.shared) < 0 ||

@@ -23,6 +23,7 @@ enum podium_name {
     PODIUM_MASK,
     PODIUM_STREAM,
     PODIUM_DRIVER,
+    PODIUM_DEVICE,
     PODIUM_NAMES
 };
 static PyObject *podium_names[PODIUM_NAMES];
@@ -32,7 +33,7 @@ static PyObject *podium_export_version;  /* (1, 1) */
 static int podium_intern_names(void) {
     static const char *const texts[PODIUM_NAMES] = {
         "_podium_place", "__cuda_stream__", "__dlpack_device__", "__dlpack__", "__cuda_array_interface__", "data",
-        "shape", "strides", "typestr", "mask", "stream", "driver"};
+        "shape", "strides", "typestr", "mask", "stream", "driver", "device"};
     for (int index = 0; index < PODIUM_NAMES; index++)
         if ((podium_names[index] = PyUnicode_InternFromString(texts[index])) == NULL) return -1;
     podium_export_keywords = Py_BuildValue("(ss)", "max_version", "stream");

@@ -42,9 +42,10 @@ static PyObject *podium_replay_call(PyObject *callable, PyObject *const *args, s
     struct podium_replay *self = (struct podium_replay *)callable;
     int has_stream = self->has_stream;
     uint64_t stream = self->stream;
+    int32_t place; /* kernels of a graph run on their own devices */
     int is_slow = self->state->attended || PyVectorcall_NARGS(flags) != 0;
     if (keywords != NULL && !is_slow) {
-        is_slow = podium_explicit_stream(self->driver, keywords, args[0], &has_stream, &stream);
+        is_slow = podium_explicit_stream(self->driver, keywords, args[0], &has_stream, &stream, &place);
         if (is_slow < 0) return NULL;
     }
     if (!is_slow) {
