@@ -88,6 +88,32 @@ def test_the_stream_of_torch_is_used(gpu: NvidiaDriver, level: str) -> None:
     assert podium.recent_launches()[-1].stream == stream.cuda_stream
 
 
+class Interfaced:
+    """An array with ``__cuda_array_interface__`` only, whose owner works on it in a stream."""
+
+    def __init__(self, array: podium.Array, stream: int) -> None:
+        data = {"data": (array.ptr, False), "shape": array.shape, "typestr": "<i4"}
+        self.__cuda_array_interface__ = {"version": 3, "stream": stream, **data}
+
+
+def test_a_launch_waits_for_the_stream_of_an_array(gpu: NvidiaDriver, level: str) -> None:
+    """CTX-10: a launch in a stream of its own sees what is still to be done in the array's stream when it is issued."""
+    kernels = podium.module(KERNELS)
+    flag, x = podium.empty(1, "i32", pinned=True), podium.asarray([0], "i32")
+    word = memoryview(flag)  # copies would wait for the kernel that waits for it
+    for name in ("wait_for", "add"):
+        kernels[name].warm_up()
+    theirs, mine = podium.Stream(), podium.Stream()
+    for stream in (mine, mine, mine.handle):
+        word[0] = 0
+        x.copy_from([0])
+        kernels["wait_for"][1, 1](flag, x, stream=theirs)
+        kernels["add"][1, 1](Interfaced(x, theirs.handle), 10, stream=stream)
+        word[0] = 1
+        podium.synchronize()
+        assert x.tolist() == [11] and podium.recent_launches()[-1].stream == mine.handle
+
+
 def test_host_memory_is_an_error_of_its_own(gpu: NvidiaDriver, level: str) -> None:
     """ARG-11: an array of numpy, or of PyTorch on the CPU, is named as host memory; nothing is launched."""
     import numpy
