@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,16 +101,16 @@ def test_a_launch_waits_for_the_stream_of_an_array(gpu: NvidiaDriver, level: str
     """CTX-10: a launch in a stream of its own sees what is still to be done in the array's stream when it is issued."""
     kernels = podium.module(KERNELS)
     flag, x = podium.empty(1, "i32", pinned=True), podium.asarray([0], "i32")
-    word = memoryview(flag)  # copies would wait for the kernel that waits for it
+    word = ctypes.c_int.from_address(flag.ptr)  # copies would wait for the kernel that waits for it
     for name in ("wait_for", "add"):
         kernels[name].warm_up()
     theirs, mine = podium.Stream(), podium.Stream()
     for stream in (mine, mine, mine.handle):
-        word[0] = 0
+        word.value = 0
         x.copy_from([0])
         kernels["wait_for"][1, 1](flag, x, stream=theirs)
         kernels["add"][1, 1](Interfaced(x, theirs.handle), 10, stream=stream)
-        word[0] = 1
+        word.value = 1
         podium.synchronize()
         assert x.tolist() == [11] and podium.recent_launches()[-1].stream == mine.handle
 
