@@ -191,6 +191,8 @@ def test_the_suggested_block(recording: Recording) -> None:
     assert 32 <= block <= 1024 and grid > 0
     found = driver().occupancy(function, 0, LaunchConfig(8, 128, cluster=2))
     assert found.max_active_clusters and found.max_active_blocks <= found.multiprocessors * 32
+    fixed = podium.kernel(PAIRS)
+    assert fixed.occupancy(8, 128) == fixed.occupancy(8, 128, cluster=2)
 
 
 # ---- older drivers ----

@@ -174,6 +174,8 @@ def test_shapes_that_no_address_reaches(driver: FakeDriver, shape: Any) -> None:
             podium.empty(shape, dtype)
         assert caught.value.argument == "shape"
     assert podium.empty((1,) * 64).shape == (1,) * 64
+    with pytest.raises(ArgumentTypeError, match=r"A shape is one or several integers, not 1\.5 \(float\)"):
+        podium.empty(1.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["shape", "dtype", "device", "driver", "ptr", "size", "nbytes"])

@@ -180,8 +180,8 @@ class Launch:
 
 def _stream_error(kernel: str, stream: int | None, own: int | None, device: int) -> ArgumentValueError:
     return ArgumentValueError(
-        f"{kernel}: the stream {stream or 0:#x} is of device {own}, and the launch is on device {device}, where the first "
-        f"array is; take a stream of that, podium.Stream({device})",
+        f"{kernel}: the stream {stream or 0:#x} is of device {own}, and the launch is on device {device}, where the "
+        f"first array is; take a stream of that, podium.Stream({device})",
         kernel=kernel,
         argument="stream",
         value=f"{stream or 0:#x}",

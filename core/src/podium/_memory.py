@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from podium import _dlpack
 from podium._active import driver_config
+from podium._arguments import describe
 from podium._array_values import Values, check_element, read_values
 from podium._arrays import ANYWHERE, CPU, CUDA, HOST_TYPES, ArrayLocation
 from podium._element_types import ElementType, element_type
 from podium._stream import device_for, stream_handle
 from podium._synchronize import synchronize
-from podium.errors import ArgumentValueError
+from podium.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from podium._variable import Variable
@@ -380,7 +381,13 @@ def _from_bytes(data: bytes, shape: tuple[int, ...], dtype: str) -> Array:
 
 
 def _shape(shape: int | Iterable[int]) -> tuple[int, ...]:
-    axes = tuple(operator.index(each) for each in shape) if isinstance(shape, Iterable) else (operator.index(shape),)
+    try:
+        axes = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        text = describe(shape)
+        raise ArgumentTypeError(
+            f"A shape is one or several integers, not {text}", argument="shape", value=text
+        ) from None
     if len(axes) > _MOST_AXES:
         raise ArgumentValueError(f"A shape has at most {_MOST_AXES} axes, not {len(axes)}", argument="shape")
     if any(length < 0 for length in axes):

@@ -37,24 +37,31 @@ class _LaunchConfig(ctypes.Structure):
 
 def occupancy(function: Function, device: int, config: LaunchConfig) -> Occupancy:
     """Compute how many blocks of a launch run at once. Raises `BackendError`."""
-    blocks = ctypes.c_int()
+    blocks, cluster = ctypes.c_int(), _fixed_cluster(function) or config.cluster
     with context.current(device):
         status = driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
             ctypes.byref(blocks), function.handle, prod(config.block), config.shared
         )
         check(status, "cuOccupancyMaxActiveBlocksPerMultiprocessor")
-        clusters = None if config.cluster == (1, 1, 1) else _active_clusters(function, config)
+        clusters = None if cluster == (1, 1, 1) else _active_clusters(function, config, cluster)
     multiprocessors = attribute(device, Attribute.MULTIPROCESSOR_COUNT)
     most = blocks.value * multiprocessors
     if clusters is not None:
-        most = min(most, clusters * prod(config.cluster))
+        most = min(most, clusters * prod(cluster))
     return Occupancy(blocks.value, multiprocessors, most, clusters)
 
 
-def _active_clusters(function: Function, config: LaunchConfig) -> int:
-    cluster = LaunchAttribute(CLUSTER)
-    cluster.value[:3] = config.cluster
-    shape = _LaunchConfig(config.grid, config.block, config.shared, None, ctypes.pointer(cluster), 1)
+def _fixed_cluster(function: Function) -> tuple[int, int, int] | None:
+    """Return the cluster that the source gives a kernel, if it does."""
+    known = function.attributes
+    found = (known.get("cluster_x", 0), known.get("cluster_y", 0), known.get("cluster_z", 0))
+    return found if any(found) else None
+
+
+def _active_clusters(function: Function, config: LaunchConfig, cluster: tuple[int, int, int]) -> int:
+    wanted = LaunchAttribute(CLUSTER)
+    wanted.value[:3] = cluster
+    shape = _LaunchConfig(config.grid, config.block, config.shared, None, ctypes.pointer(wanted), 1)
     clusters = ctypes.c_int()
     status = driver().cuOccupancyMaxActiveClusters(ctypes.byref(clusters), function.handle, ctypes.byref(shape))
     if status == INVALID_CLUSTER_SIZE:  # larger than this device has them, which no attribute of it tells
@@ -114,10 +121,8 @@ def _check_dependent(kernel: str, *versions: int) -> None:
 
 def _check_cluster(kernel: str, function: Function, config: LaunchConfig) -> tuple[int, int, int]:
     """Return the cluster that the launch has, which the source may have fixed."""
-    known = function.attributes
-    required = (known.get("cluster_x", 0), known.get("cluster_y", 0), known.get("cluster_z", 0))
-    cluster = config.cluster
-    if any(required):
+    required, cluster = _fixed_cluster(function), config.cluster
+    if required is not None:
         if cluster not in ((1, 1, 1), required):
             raise LaunchConfigError(
                 f"{kernel}: the cluster is {cluster}, and the kernel was compiled for clusters of {required}",
