@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import gc
+import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import podium
 from podium.backend import Driver
-from podium.errors import ArrayDeviceError, LaunchError, OutOfResourcesError
+from podium.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayDeviceError,
+    LaunchConfigError,
+    LaunchError,
+    OutOfResourcesError,
+)
 
 import podium_opencl
 
@@ -107,19 +116,60 @@ def test_what_pyopencl_allocates_can_be_given_to_a_kernel(opencl: Driver, level:
     kernel("add")[1, 8](array.data.svm_ptr, 10)
     assert (array.get() == np.arange(8) + 10).all()
     own = pyopencl.CommandQueue(context)
-    kernel("add")[1, 8](array.data.svm_ptr, 1, stream=own.int_ptr)
+    for _ in range(2):
+        kernel("add")[1, 8](array.data.svm_ptr, 1, stream=podium_opencl.as_stream(own))
     own.finish()
-    assert (array.get() == np.arange(8) + 11).all()
+    assert (array.get() == np.arange(8) + 12).all()
     stream = podium.Stream()
+    assert podium_opencl.queue(0, stream).int_ptr == stream.handle
+    podium_opencl.as_stream(podium_opencl.queue(0, stream))  # is the stream that there is, and leaves it as it is
     assert podium_opencl.queue(0, stream).int_ptr == stream.handle
 
 
-def test_a_queue_of_another_context_is_told_by_name(opencl: Driver, level: str) -> None:
-    """A launch into a queue that belongs to another context fails with OpenCL's status."""
+def test_a_handle_that_is_no_stream_is_refused(two_devices: Driver, level: str) -> None:
+    """OpenCL reads where a handle points to; so podium takes only those of streams that are alive, on their device.
+
+    The error has the handle and says what to pass, for launches, copies, events, and queues that are asked for.
+    """
+    import pyopencl
+
+    x = podium.asarray([1])
+    add, gone, other = kernel("add"), podium.Stream(), podium.Stream(1)
+    add[1, 1](x, 0, stream=gone)
+    shared = podium_opencl.as_stream(pyopencl.CommandQueue(podium_opencl.context()))
+    add[1, 1](x, 0, stream=shared)
+    handles = [12345, gone.handle, shared.handle, other.handle]
+    del gone, shared
+    calls: list[Callable[[int], object]] = [
+        lambda handle: add[1, 1](x, 1, stream=handle),
+        lambda handle: podium.Event(0).record(handle),
+        lambda handle: podium.synchronize(0, handle),
+        lambda handle: two_devices.copy(x.ptr, x.ptr, 4, 0, handle),
+        lambda handle: two_devices.allocate(4, 4, 0, handle),
+        lambda handle: podium_opencl.queue(0, handle),
+    ]
+    for handle, call in itertools.product(handles, calls):
+        with pytest.raises(LaunchError, match=rf"{handle:#x}") as caught:
+            call(handle)
+        assert caught.value.status_name == "CL_INVALID_COMMAND_QUEUE"
+        assert "podium_opencl.as_stream" in str(caught.value)
+    assert x.tolist() == [1]
+
+
+def test_only_queues_that_podium_can_use_are_streams(opencl: Driver) -> None:
+    """A queue of another context, one that does not keep its order, and what is no queue are told apart."""
     import pyopencl
 
     other = pyopencl.CommandQueue(pyopencl.Context(podium_opencl.context().devices))
-    x = podium.asarray([1])
-    with pytest.raises(LaunchError) as caught:
-        kernel("add")[1, 1](x, 1, stream=other.int_ptr)
-    assert caught.value.status_name == "CL_INVALID_CONTEXT"
+    with pytest.raises(ArgumentValueError, match="not podium's"):
+        podium_opencl.as_stream(other)
+    with pytest.raises(ArgumentTypeError, match="CommandQueue, not 5"):
+        podium_opencl.as_stream(5)
+    with pytest.raises(ArgumentTypeError, match="not 'text'"):
+        podium_opencl.queue(0, "text")
+    with pytest.raises(LaunchConfigError, match="no OpenCL device 99"):
+        podium_opencl.context(99)
+    unordered = pyopencl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    queue = pyopencl.CommandQueue(podium_opencl.context(), properties=unordered)
+    with pytest.raises(ArgumentValueError, match="order"):
+        podium_opencl.as_stream(queue)

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from podium.backend import Device, ForkSafeLock, Target
-from podium.errors import BackendError, ForkedProcessError, SettingError
+from podium.errors import BackendError, ForkedProcessError, LaunchConfigError, SettingError
 
 from podium_opencl.detection import note_unusable
 from podium_opencl.facts import WARP_SIZE, DeviceFacts
@@ -76,6 +76,11 @@ class OpenDevice:
         """The queue that is stream 0."""
         return self.make_queue()
 
+    @cached_property
+    def queue_handle(self) -> int:
+        """The cl_command_queue that stream 0 is."""
+        return int(self.queue.int_ptr)
+
     def make_queue(self) -> Any:
         """Make a queue that keeps its order and takes the time of commands."""
         cl = opencl()
@@ -108,8 +113,14 @@ def is_forked() -> bool:
 
 
 def open_device(index: int) -> OpenDevice:
-    """Return a device by its index."""
-    return open_devices()[index]
+    """Return a device by its index. Raises `LaunchConfigError` if there is none."""
+    devices = open_devices()
+    if not 0 <= index < len(devices):
+        raise LaunchConfigError(
+            f"There is no OpenCL device {index}: those with shared virtual memory are 0 to {len(devices) - 1}",
+            value=index,
+        )
+    return devices[index]
 
 
 def known_versions() -> dict[str, str]:

@@ -6,6 +6,8 @@ import itertools
 import threading
 from typing import Any
 
+from podium.errors import LaunchError
+
 from podium_opencl.device import open_device
 from podium_opencl.opencl import opencl
 from podium_opencl.status import SUCCESS, launch_error, status_of
@@ -35,7 +37,7 @@ def record_event(event: int, device: int, stream: int) -> int:
     """Put an event behind the work that is in a stream now; return the status."""
     try:
         _events[event] = marker(find_queue(device, stream)), device
-    except opencl().Error as error:
+    except (opencl().Error, LaunchError) as error:
         return status_of(error)
     return SUCCESS
 
@@ -45,13 +47,13 @@ def wait_event(device: int, stream: int, event: int) -> int:
     recorded, owner = _events[event]
     if recorded is None:
         return SUCCESS
-    queue = find_queue(device, stream)
     try:
+        queue = find_queue(device, stream)
         if owner != device:
             recorded = _carried_over(recorded, device)
         opencl().enqueue_barrier(queue, wait_for=[recorded])
         queue.flush()
-    except opencl().Error as error:
+    except (opencl().Error, LaunchError) as error:
         return status_of(error)
     return SUCCESS
 

@@ -7,6 +7,7 @@ import itertools
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from podium.backend import Function, ObjectCode
@@ -17,7 +18,8 @@ from podium_opencl.device import OpenDevice, open_device
 from podium_opencl.memory import SvmBuffer, svm_at
 from podium_opencl.opencl import address, function, opencl
 from podium_opencl.program import build_binary
-from podium_opencl.status import SUCCESS, describe, status_of
+from podium_opencl.status import INVALID_KERNEL, SUCCESS, describe, status_of
+from podium_opencl.stream import known_streams
 
 __all__ = ["Loaded", "find", "load", "load_beside", "unload", "variable"]
 
@@ -36,6 +38,7 @@ class KernelRecord(ctypes.Structure):
         ("create", ctypes.c_void_p),
         ("release", ctypes.c_void_p),
         ("queue", ctypes.c_void_p),
+        ("streams", ctypes.c_void_p),
         ("program", ctypes.c_void_p),
         ("symbol", ctypes.c_char_p),
         ("variables", ctypes.c_uint64),
@@ -70,8 +73,8 @@ class Loaded:
         device = module.device
         self.module, self.symbol, self.sizes = module, symbol, sizes
         self.device = device
+        self.free: list[int] = []  # that the launches of the interpreted level have made, and use again
         first = opencl().Kernel(module.program, symbol)
-        self.free = [first]
         self.uses_variables = bool(metadata.get("uses_variables"))
         # Of code that was not compiled here, the number of parameters tells.
         extra = int(first.num_args) - len(sizes) - self.uses_variables
@@ -95,7 +98,8 @@ class Loaded:
             address("clFlush"),
             address("clCreateKernel"),
             address("clReleaseKernel"),
-            device.queue.int_ptr,
+            device.queue_handle,
+            known_streams(device.index),
             module.program.int_ptr,
             symbol.encode(),
             module.variables.ptr if module.variables is not None else 0,
@@ -107,23 +111,45 @@ class Loaded:
         )
         self.handle = ctypes.addressof(self.record)
 
-    def take(self) -> Any:
-        """Return a kernel of OpenCL that no other launch has."""
-        try:
-            return self.free.pop()
-        except IndexError:
-            return opencl().Kernel(self.module.program, self.symbol)
+    def take(self) -> tuple[int | None, int]:
+        """Return a kernel of OpenCL that no other launch has; None, and the status, if there can be none."""
+        with suppress(IndexError):
+            return self.free.pop(), SUCCESS
+        program = self.record.program
+        if program is None:
+            return None, INVALID_KERNEL
+        status = ctypes.c_int()
+        kernel = _create()(program, self.record.symbol, ctypes.byref(status))
+        return kernel, status.value
+
+    def give_back(self, kernel: int) -> None:
+        """Keep a kernel of OpenCL for the next launch, or release it if the code is gone."""
+        if self.record.program is None:
+            _release()(kernel)
+        else:
+            self.free.append(kernel)
 
     def release(self) -> None:
-        """Release what the generated C has made. Launches that are under way keep what they need."""
-        release = function("clReleaseKernel", ctypes.c_int, ctypes.c_void_p)
+        """Release the kernels of OpenCL. Launches that are under way keep what they need."""
         self.record.program = None
         _retired.append((self.record, self._sizes))
         for index, kernel in enumerate(self.record.kernels):
             if kernel:
                 self.record.kernels[index] = None
-                release(kernel)
-        self.free.clear()
+                _release()(kernel)
+        while self.free:
+            _release()(self.free.pop())
+
+
+@cache
+def _create() -> Any:
+    status = ctypes.POINTER(ctypes.c_int)
+    return function("clCreateKernel", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, status)
+
+
+@cache
+def _release() -> Any:
+    return function("clReleaseKernel", ctypes.c_int, ctypes.c_void_p)
 
 
 # No locks, since finalizers unload, in the middle of anything; each step is one by itself.

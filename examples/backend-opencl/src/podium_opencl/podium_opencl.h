@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define PODIUM_OPENCL_SLOTS 16
+#define PODIUM_OPENCL_INVALID_QUEUE -36
 #define PODIUM_OPENCL_INVALID_KERNEL -48
 #define PODIUM_OPENCL_INVALID_KERNEL_ARGS -52
 
@@ -19,7 +20,8 @@ struct podium_opencl_kernel {
     int32_t (*flush)(void *queue);                                                              /* clFlush */
     void *(*create)(void *program, const char *name, int32_t *status);                          /* clCreateKernel */
     int32_t (*release)(void *kernel);                                                           /* clReleaseKernel */
-    void *queue;   /* stream 0 of the device */
+    void *queue; /* stream 0 of the device */
+    const uint64_t *const volatile *streams; /* the number of the device's other streams, and their handles */
     void *program; /* NULL once it is unloaded */
     const char *symbol;
     uint64_t variables;    /* the address of the block of the module's variables, or 0 */
@@ -30,6 +32,16 @@ struct podium_opencl_kernel {
     uint32_t declares;      /* whether the memory that the kernel may reach has to be declared */
     void *kernels[PODIUM_OPENCL_SLOTS];
 };
+
+/* Whether a handle is a stream of the kernel's device: OpenCL would read wherever another one points to. The caller has
+ * the interpreter lock. */
+static int podium_opencl_has_stream(const struct podium_opencl_kernel *kernel, uint64_t stream) {
+    if (stream == 0) return 1;
+    const uint64_t *known = *kernel->streams;
+    for (uint64_t index = 1; index <= known[0]; index++)
+        if (known[index] == stream) return 1;
+    return 0;
+}
 
 /* A cl_kernel holds the arguments of its next launch, so each launch takes one that no other thread has: from a slot, or
  * a new one where all are taken. */

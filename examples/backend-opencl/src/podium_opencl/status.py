@@ -6,9 +6,20 @@ from typing import Any
 
 from podium.errors import BackendError, LaunchError
 
-__all__ = ["OUT_OF_MEMORY", "SUCCESS", "describe", "launch_error", "status_of", "unusable"]
+__all__ = [
+    "INVALID_KERNEL",
+    "INVALID_KERNEL_ARGS",
+    "INVALID_QUEUE",
+    "OUT_OF_MEMORY",
+    "SUCCESS",
+    "describe",
+    "launch_error",
+    "status_of",
+    "unusable",
+]
 
 SUCCESS = 0
+INVALID_QUEUE, INVALID_KERNEL, INVALID_KERNEL_ARGS = -36, -48, -52
 OUT_OF_MEMORY = frozenset({-4, -5, -6})
 """The statuses that say that something is used up: memory for an object, other resources, memory of the host."""
 
@@ -26,7 +37,11 @@ _STATUSES = {
     -30: ("CL_INVALID_VALUE", "a value is outside what the call takes"),
     -33: ("CL_INVALID_DEVICE", "this is no device of the context"),
     -34: ("CL_INVALID_CONTEXT", "the objects are of different contexts: of different devices, say"),
-    -36: ("CL_INVALID_COMMAND_QUEUE", "this is no command queue: is the stream one of this backend?"),
+    -36: (
+        "CL_INVALID_COMMAND_QUEUE",
+        "the device has no such stream: pass a podium.Stream of it that is alive, or what "
+        "podium_opencl.as_stream makes of a queue of pyopencl's",
+    ),
     -38: ("CL_INVALID_MEM_OBJECT", "this is no memory of the context"),
     -42: ("CL_INVALID_BINARY", "the device does not take this binary"),
     -43: ("CL_INVALID_BUILD_OPTIONS", "the compiler does not know these options"),
@@ -61,8 +76,8 @@ def describe(status: int) -> tuple[str, str]:
 
 
 def status_of(error: Any) -> int:
-    """Return the status in an error of pyopencl."""
-    return int(error.code)
+    """Return the status in an error of pyopencl's, or of `launch_error`."""
+    return error.status if isinstance(error, LaunchError) else int(error.code)
 
 
 def launch_error(status: int, what: str, device: int) -> LaunchError:
