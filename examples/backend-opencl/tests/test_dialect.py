@@ -138,6 +138,32 @@ __device__ float halves(float x)
     two += h;
     return __half2float(two * h) + (h < two) + (float)-h;
 }
+struct Shape {
+    enum { CORNERS = 4 };
+    struct Corner { int x; };
+    enum class Kind { Flat, Solid = 6 };
+    Corner all[CORNERS];
+};
+__device__ int shaped() { Shape s; s.all[Shape::CORNERS - 1].x = 3; return s.all[3].x + (int)Shape::Kind::Solid; }
+__device__ float made_of(float a, float b) { Vec v(a, b), w(a, v.y); return v.x + w.y; }  // no functions
+__device__ int sized(int n) { dim3 one, two(2), all = dim3(n, 2, 3); return one.x + two.x * two.y + all.x * all.z; }
+struct Bits { int b; __device__ int which() { return 1; } __device__ int which() const { return 2; } };
+__device__ int over_const(int* p) { return 1; }
+__device__ int over_const(const int* p) { return 2; }
+__device__ int constness(const int* in)
+{
+    Bits b = {1};
+    const Bits c = {2};
+    return b.which() + 10 * c.which() + 100 * over_const(&b.b) + 1000 * over_const(in);
+}
+__device__ float parts(float x)
+{
+    float s, c, whole;
+    int power;
+    sincosf(x, &s, &c);
+    const float half = frexpf(x, &power);
+    return s * s + c * c + modff(x, &whole) + 10 * whole + half * power;
+}
 __device__ float brains(float x) { __nv_bfloat16 b = __float2bfloat16(x); return __bfloat162float(b * b); }
 """
 
@@ -158,7 +184,12 @@ _INTEGERS: tuple[tuple[str, int], ...] = (
     ("shared_by_name()", 30), ("through(in)", 11), ("chosen(Color::Green)", 2), ("chained()", 3), ("three()", 13),
     ("fold<int, Sum>(in, 4)", 11), ("fold<int, Most>(in, 4)", 11),
     ("Pair<int>{3, 4}.first + Pair<int>::N + Pair<int>{5, 6}.sum()", 16), ("__popc(255) + __clz(1) + __ffs(8)", 43),
-    ("__popcll(~0ull)", 64), ("__brev(1) == 0x80000000u", 1), ("__float_as_int(1.0f)", 0x3F800000),
+    ("__popcll(~0ull)", 64), ("shaped()", 9), ("sized(5)", 18), ("constness(in)", 2121),
+    ("alignof(Vec) + alignof(double)", 12),
+    ("__mul24(0x1000003, -2) + (int)__umul24(0x1000003u, 2u)", 0), ("'\\xff' + '\\101'", 64), ("lroundf(2.5f)", 3),
+    ("__float2int_rz(3e10f) == 2147483647", 1), ("__float2int_rn(__int_as_float(0x7fc00000))", 0),
+    ("__half2int_rz(__float2half(-2.5f)) + __half2int_rn(__int2half_rn(7))", 5),
+    ("__brev(1) == 0x80000000u", 1), ("__float_as_int(1.0f)", 0x3F800000),
     ("__float2int_rn(2.5f) + 10 * __float2int_rz(-2.7f)", -18), ("(int)3.99f + int(-3.99f)", 0),
     ("0b101 + 0x1F + 017 + 1'000", 1051), ("'a' + '\\n' + '\\0'", 107), ("(1ll << 40) >> 38", 4),
     ("(size_t)3 - 4 > 5", 1), ("(in[0], 4)", 4), ("in[0] == 3 && in[1] < 0 || false", 1), ("5 & 3 | 8 ^ 2", 11),
@@ -171,7 +202,9 @@ _FLOATS: tuple[tuple[str, float], ...] = (
     ("fmodf(x, 0.7f) + powf(x, 2) + fminf(x, 1) + fmaxf(x, 1.0f) + fmaf(x, x, 1.0f)", 0.1 + 2.25 + 1 + 1.5 + 3.25),
     ("expf(x) + logf(x) + exp2f(x)", 4.48168907 + 0.405465108 + 2.82842712), ("1 / 2 + 1 / 2.0f + .5f + 1.f", 2),
     ("abs(-x) + isnan(x) + copysignf(x, -1) + rintf(2.5f)", 2), ("1e3f + 0x1p3f", 1008), ("vectors()", 16),
-    ("four()", 12), ("once()", 3), ("halves(x)", 6.75 + 1 - 1.5), ("brains(x)", 2.25), ("4000000000u", 4e9),
+    ("four()", 12), ("once()", 3), ("halves(x)", 6.75 + 1 - 1.5), ("made_of(x, 2)", 3.5),
+    ("parts(x)", 1 + 0.5 + 10 + 0.75), ("ldexpf(x, 3) + rcbrtf(8.0f) + logbf(9.0f)", 15.5),
+    ("brains(x)", 2.25), ("4000000000u", 4e9),
     ("(float)(long long)-5", -5), ("x > 1 ? 2 : 3.5f", 2), ("true ? 1 : 2.5", 1), ("FLT_MAX * 0", 0),
     ("x * 1.0 / 3 + sqrt(2.25)", 2), ("__int_as_float(0x40490fdb)", numpy.pi), ("static_cast<float>(7) / 2", 3.5),
 )  # fmt: skip
@@ -227,18 +260,27 @@ __global__ void changed(int* o)
     __syncthreads();
     o[threadIdx.x] = s;
 }
-__global__ void meet(int* o, const int* in, int n)
+__global__ void all_threads(int* o, const int* in, int n)
 {
-    const int t = threadIdx.x, lane = t % 32, S = blockDim.x;
-    int k = 0;
-    const int v = in[t];
-    o[k++ * S + t] = scanned(v);
-    o[k++ * S + t] = __syncthreads_count(v & 1) + 2000 * __syncthreads_and(v >= 0);
-    if (t >= n) return;  // whole warps
-    o[k++ * S + t] = warp_sum(v);
-    o[k++ * S + t] = __shfl_sync(0xffffffffu, v, 9, 8);
-    o[k++ * S + t] = __shfl_down_sync(0xffffffffu, v, 3, 8);
-    o[k++ * S + t] = __ballot_sync(0xffffffffu, v & 1);
+    const int t = threadIdx.x, S = blockDim.x, v = in[t];
+    o[t] = scanned(v);
+    o[S + t] = __syncthreads_count(v & 1) + 2000 * __syncthreads_and(v >= 0);
+}
+__global__ void whole_warps(int* o, const int* in, int n)
+{
+    const int t = threadIdx.x, S = blockDim.x, v = in[t];
+    if (t >= n) return;
+    o[2 * S + t] = warp_sum(v);
+    o[3 * S + t] = __shfl_sync(0xffffffffu, v, 9, 8);
+    o[4 * S + t] = __shfl_down_sync(0xffffffffu, v, 3, 8);
+    o[5 * S + t] = __ballot_sync(0xffffffffu, v & 1);
+    auto wide = __shfl_xor_sync(0xffffffffu, (long long)v << 33, 1);
+    o[9 * S + t] = (int)(wide >> 32);
+}
+__global__ void one_warp(int* o, const int* in, int n)
+{
+    const int t = threadIdx.x, v = in[t];
+    if (t >= n) return;
     int r;
     if (t / 32 == 1) {
         r = __shfl_sync(0xffffffffu, v, 31);
@@ -249,14 +291,18 @@ __global__ void meet(int* o, const int* in, int n)
         }
     } else
         r = bounded(v + 1);
-    o[k++ * S + t] = r;
+    o[6 * blockDim.x + t] = r;
+}
+__global__ void turns(int* o, const int* in, int n)
+{
+    const int t = threadIdx.x, S = blockDim.x, lane = t % 32;
+    if (t >= n) return;
     int steps = 0;
-    for (int w = v; __any_sync(0xffffffffu, w > 3); ) { w /= 2; steps++; }
-    o[k++ * S + t] = steps;
+    for (int w = in[t]; __any_sync(0xffffffffu, w > 3); ) { w /= 2; steps++; }
+    o[7 * S + t] = steps;
     int m = 0;
     do { m += __popc(__ballot_sync(0xffffffffu, lane > m)); if (m > 20) break; } while (m < 25);
-    o[k++ * S + t] = m;
-    o[k++ * S + t] = (int)(__shfl_xor_sync(0xffffffffu, (long long)v << 33, 1) >> 32);
+    o[8 * S + t] = m;
 }
 """
 
@@ -266,7 +312,8 @@ def test_threads_meet_where_only_some_go(opencl: Driver) -> None:
     n = 64
     values = numpy.random.default_rng(1).integers(0, 64, 128).astype(numpy.int32)
     out = podium.asarray(numpy.full(10 * 128, -99, numpy.int32))
-    podium.kernel(_MEETINGS, "meet")[1, 128](out, podium.asarray(values), n)
+    for name in ("all_threads", "whole_warps", "one_warp", "turns"):
+        podium.kernel(_MEETINGS, name)[1, 128](out, podium.asarray(values), n)
     found = out.numpy().reshape(10, 128)
     assert (found[0] == numpy.cumsum(values)).all()
     assert (found[1] == (values & 1).sum() + 2000).all()

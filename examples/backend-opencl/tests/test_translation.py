@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,10 @@ _REFUSED = [
     ('static_assert(sizeof(int) == 5, "no int of 5 bytes");', "no int of 5 bytes", 1),
     ("y[0] = 1.0L;", "no long double", 1),
     ("__threadfence_nowhere();", "undeclared", 1),
+    ("int m[3][4]; int (*q)[4] = m;", "typedef int Row[4], Row *q", 1),
+    ("float g(float);", "declarations of functions inside", 1),
+    ("y[0] = norm3df(1, 2, 3);", "this mathematical function (norm3df)", 1),
+    ("__hadd2(1, 2);", "pairs of 16-bit floats", 1),
     ("const int n = x[0]; int a[n];", "no constant", 1),
     ("auto h = threadIdx.x > 3 && __syncthreads_or(1);", "statement of its own", 1),
 ]
@@ -68,7 +73,7 @@ _REFUSED_BEFORE = [
     ("__device__ void g(int*& p) { p++; }", "int* p = x; g(p);", "no references to pointers"),
     ("template <typename... T> __device__ int s(T... t) { return 0; }", "x[0] = s(1);", "no parameter packs"),
     ("__device__ int g(int a) { return a; }", "int (*p)(int) = g;", "no pointers to functions"),
-    ("constexpr int u[2] = {3, 4};", "u[0] = 2;", "is constant"),
+    ("constexpr int u[2] = {3, 4};", "u[0] = 2;", "is const"),
     ("#include <cooperative_groups.h>", "", "does not have cooperative groups"),
     ("#include <type_traits>", "", "the C++ standard library"),
     ("#include <cub/cub.cuh>", "", "device libraries"),
@@ -96,6 +101,47 @@ def test_declarations_that_cannot_be_translated_are_refused(before: str, body: s
     """What stands outside of kernels is refused by name as well, where a kernel needs it."""
     with pytest.raises(CompileError, match=message.replace("+", "[+]")):
         _translated(_kernel(body, before), "f")
+
+
+# What is in front of the kernel, what is in it, and what must be in the message; nothing for what C++ allows.
+_CONST = [
+    ("", "const int* p = x; p[0] = 3;", "p[0] is const and cannot be assigned to"),
+    ("", "int const* p = x; p[1]++;", "p[1] is const and cannot be changed by ++"),
+    ("", "const int a = 3; a += 1;", "a is const"),
+    ("", "int* const p = x; p = p + 1;", "p is const"),
+    ("", "const int* p = x; int* q = p;", "no conversion from const int* to int*: what it points to is const"),
+    ("", "const int* p = x; atomicAdd(p, 1);", "const int* points to what is const"),
+    ("", "const int a[2] = {1, 2}; a[1] = 3;", "a[1] is const"),
+    ("", "const int a = 1; auto& r = a; r = 2;", "r is const"),
+    ("", "const int a = 1; int& r = a;", "r refers to a, which is const"),
+    ("typedef const int fixed;", "fixed* p = x; *p = 1;", "*p is const"),
+    ("struct S { int a; };", "const S* s = (const S*)x; s->a = 1;", "s->a is const"),
+    ("struct S { int a; __device__ void set() { a = 1; } };", "const S s = {1}; s.set();", "set() of a const S"),
+    ("struct S { int a; __device__ void set() const { a = 1; } };", "S s = {1}; s.set();", "a is const"),
+    ("__device__ void g(int& a) { a = 1; }", "const int a = 1; g(a);", "call to g(const int)"),
+    ("__device__ void g(int& a) { a = 1; }", "g(3);", "call to g(int)"),
+    ("template <typename T> __device__ void g(T* a) { *a = 1; }", "const int* p = x; g(p);", "*a is const"),
+    ("template <typename T> __device__ T g(const T* a) { T t = *a; t += 1; return t; }", "const int* p = x; g(p);", ""),
+    ("__device__ int g(const int& a) { return a; }", "x[0] = g(3) + g(x[1]);", ""),
+    ("", "const int* p = x; p++; int* q = const_cast<int*>(p); q[0] = 1; int* r = (int*)p;", ""),
+]
+
+
+def test_what_is_const_is_not_changed() -> None:
+    """Constness is kept as C++ has it: in pointers, references, members, member functions and template arguments."""
+    for before, body, message in _CONST:
+        source = _kernel(body, before)
+        if message:
+            with pytest.raises(CompileError, match=re.escape(message)):
+                _translated(source, "f")
+        else:
+            _translated(source, "f")
+    # A function that has changed nothing for one caller is made once more for another, whose argument is const.
+    both = _kernel(
+        "int a = 1; g(&a); const int* p = x; g(p);", "template <typename T> __device__ void g(T* a) { *a = 1; }"
+    )
+    with pytest.raises(CompileError, match="is const"):
+        _translated(both, "f")
 
 
 def test_what_no_kernel_needs_is_not_translated() -> None:

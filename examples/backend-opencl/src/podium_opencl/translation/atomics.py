@@ -36,15 +36,15 @@ def call_atomic(body: Context, node: Node, name: str, values: Sequence[Value]) -
     match = re.fullmatch(r"atomic(Add|Sub|Exch|Min|Max|And|Or|Xor|Inc|Dec|CAS)(?:_block|_system)?", name)
     if not match:
         return None
-    count = 3 if match[1] == "CAS" else 2
-    if len(values) != count:
-        raise body.refused(node, f"{name} takes {count} arguments, not {len(values)}")
+    body.expect(node, name, values, 3 if match[1] == "CAS" else 2)
     target = values[0].type
     if target.kind != "pointer" or not target.target.is_number or target.space not in ("global", "local"):
         where = "" if target.kind != "pointer" else f" in {target.space} memory"
         raise body.refused(
             node, f"{name} takes a pointer to a number in global or shared memory, not a {named(target)}{where}"
         )
+    if target.target.const:
+        raise body.refused(node, f"{name} changes what it is given, and {named(target)} points to what is const")
     kind = target.target.plain()
     if kind.kind != "integer" and match[1] not in ("Add", "Exch"):
         raise body.refused(node, f"{name} is for integers, not for a {named(kind)}")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from podium_opencl.translation.builtins import call_builtin
 from podium_opencl.translation.context import Instance, Parameter
 from podium_opencl.translation.overloads import Candidate, Given, Overloads
-from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.refused_names import refusal_of
 from podium_opencl.translation.resolution import Templated
 from podium_opencl.translation.symbols import Function, Local, Scope, text_of
-from podium_opencl.translation.types import VOID, Type, pointer, promoted, spelled
+from podium_opencl.translation.types import UINT, VOID, Type, constant, pointer, promoted, spelled
 from podium_opencl.translation.uniformity import is_uniform
 from podium_opencl.translation.values import Value, convert, identity, loaded, named
 
@@ -49,8 +48,23 @@ class Calls(Overloads):
             return self._invoked(node, self._given(nodes), value)
         return self._by_name(node, called, nodes)
 
+    def made_dim3(self, node: Node, nodes: Sequence[Node]) -> Value:
+        """Make a dim3, whose members are 1 unless they are given."""
+        values = [convert(self.rvalue(each), UINT).text for each in nodes if each.type != "comment"]
+        if len(values) > 3:
+            raise self.refused(node, f"a dim3 takes up to 3 values, not {len(values)}")
+        kind = self.resolution.vector("dim3")
+        return Value(f"(({kind.name}){{{', '.join([*values, '1', '1', '1'][:3])}}})", kind)
+
     def _by_name(self, node: Node, called: Node, nodes: list[Node]) -> Value:
+        if text_of(called) == "dim3" and self.scope.find("dim3") is None:
+            return self.made_dim3(node, nodes)
         if called.type in ("primitive_type", "sized_type_specifier"):
+            if node.parent is not None and node.parent.type == "subscript_expression":
+                raise self.refused(
+                    node,
+                    f"podium-opencl cannot read {text_of(node.parent)!r}: name the type, typedef int Row[4], Row *q",
+                )
             return self._made(node, self.resolution.type_of(called, self.scope), nodes)
         found = self.resolution.symbol(called, self.scope)
         if isinstance(found, Local):
@@ -61,14 +75,17 @@ class Calls(Overloads):
             functions = found if isinstance(found, list) else list(found.functions)
             explicit = found if isinstance(found, Templated) else None
             given = self._given(nodes)
-            chosen = self.choose(functions, explicit, given)
+            own = self._own_object(functions)
+            chosen = self.choose(functions, explicit, given, own)
             if chosen is None:
                 name = text_of(called).removeprefix("std::").removeprefix("::")
                 built_in = None if explicit else call_builtin(self, node, name, given)
                 if built_in is not None:
                     return built_in
-                raise self.refused(node, self.no_match(functions, given))
-            return self._called(node, chosen, given, self._own_object(chosen.function))
+                raise self.refused(node, self.no_match(functions, given, own))
+            if chosen.function.scope.kind == "struct" and not chosen.function.is_static and own is None:
+                raise self.refused(node, f"{chosen.function.name} needs an object")
+            return self._called(node, chosen, given, None if chosen.function.is_static else own)
         if found is not None and self.is_type(called):
             return self._made(node, self.resolution.type_of(called, self.scope), nodes)
         kind = self.resolution.find_type(called, self.scope) if called.type != "template_function" else None
@@ -80,12 +97,10 @@ class Calls(Overloads):
             raise self.refused(node, _unknown_function(text_of(called)))
         return built_in
 
-    def _own_object(self, function: Function) -> Value | None:
-        """Return the object of a member function that is called by another one, without naming the object."""
-        if function.scope.kind != "struct" or function.is_static:
+    def _own_object(self, functions: Sequence[Function]) -> Value | None:
+        """Return the object of member functions that another one calls without naming the object."""
+        if self.this is None or functions[0].scope.kind != "struct":
             return None
-        if self.this is None:
-            raise Refusal(f"{function.name} needs an object")
         return Value("(*podium_this)", self.this.type.target, None, True, self.this.type.space or "?")
 
     def _given(self, nodes: Sequence[Node]) -> list[Given]:
@@ -153,9 +168,9 @@ class Calls(Overloads):
     def _of_object(
         self, node: Node, found: list[Function], explicit: Templated | None, base: Value, given: Sequence[Given]
     ) -> Value:
-        chosen = self.choose(found, explicit, given)
+        chosen = self.choose(found, explicit, given, base)
         if chosen is None:
-            raise self.refused(node, self.no_match(found, given))
+            raise self.refused(node, self.no_match(found, given, base))
         return self._called(node, chosen, given, None if chosen.function.is_static else base)
 
     def overloaded(self, node: Node, name: str, values: list[Value]) -> Value:
@@ -163,7 +178,7 @@ class Calls(Overloads):
         scope = values[0].type.origin
         found = scope.own(name) if isinstance(scope, Scope) else None
         if isinstance(found, list):
-            chosen = self.choose(found, None, values[1:])
+            chosen = self.choose(found, None, values[1:], values[0])
             if chosen is not None:
                 return self._called(node, chosen, values[1:], values[0])
         functions: list[Function] = []
@@ -196,7 +211,8 @@ class Calls(Overloads):
         this = None
         if base is not None:
             # A value that lies nowhere is handed over itself, and has its address in the function.
-            this_type = pointer(base.type, base.space) if base.is_lvalue else base.type
+            kind = constant(base.type, chosen.function.is_const)
+            this_type = pointer(kind, base.space) if base.is_lvalue else kind
             texts.insert(0, Value(f"(&{base.text})" if base.is_lvalue else base.text, this_type))
             this = Parameter("podium_this", this_type)
         collective = chosen.function.name in self.whole.collective
@@ -236,7 +252,8 @@ class Calls(Overloads):
             if isinstance(given, Value) and given.is_lvalue and identity(given.type) == identity(kind.target):
                 if given.type.kind == "pointer":
                     raise self.refused(node, "podium-opencl has no references to pointers")
-                return Value(f"(&{given.text})", Type("reference", to=given.type, space=given.space, size=8))
+                target = constant(given.type, kind.target.const)
+                return Value(f"(&{given.text})", Type("reference", to=target, space=given.space, size=8))
             kind = kind.target
         if isinstance(given, Value):
             value = convert(loaded(given), kind)

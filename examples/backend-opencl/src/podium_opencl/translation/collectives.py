@@ -109,8 +109,7 @@ def _active(body: Context) -> str:
 
 
 def _counted(body: Context, node: Node, name: str, values: Sequence[Value]) -> Value:
-    if len(values) != 1:
-        raise body.refused(node, f"{name} takes 1 argument, not {len(values)}")
+    body.expect(node, name, values, 1)
     own, memory = body.temporary(truth(values[0])), exchange(body)
     active = _active(body)
     if name.endswith("_and"):
@@ -145,9 +144,7 @@ def _shuffled(body: Context, node: Node, name: str, values: Sequence[Value]) -> 
 
 
 def _voted(body: Context, node: Node, name: str, values: Sequence[Value]) -> Value:
-    count = 0 if name == "__activemask" else 2
-    if len(values) != count:
-        raise body.refused(node, f"{name} takes {count} arguments, not {len(values)}")
+    body.expect(node, name, values, 0 if name == "__activemask" else 2)
     memory = exchange(body)
     active = _active(body)
     if name == "__activemask":

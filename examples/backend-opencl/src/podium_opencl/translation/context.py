@@ -141,6 +141,11 @@ class Context:
         """Make a refusal with the place of a node."""
         return Refusal(reason, self.whole.place(node))
 
+    def expect(self, node: Node, name: str, given: Sequence[object], count: int) -> None:
+        """Refuse a call of something built in that has another number of arguments."""
+        if len(given) != count:
+            raise self.refused(node, f"{name} takes {count} argument{'s' if count != 1 else ''}, not {len(given)}")
+
     def unknown(self, node: Node) -> Refusal:
         """Make a refusal of an identifier that stands for nothing."""
         return self.refused(node, f"use of undeclared identifier {text_of(node)!r}")

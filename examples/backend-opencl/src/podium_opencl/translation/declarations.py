@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from podium_opencl.translation.calls import Calls
+from podium_opencl.translation.parser import parse_arguments
 from podium_opencl.translation.symbols import (
     Local,
     Scope,
@@ -15,7 +16,7 @@ from podium_opencl.translation.symbols import (
     text_of,
     variable_declarators,
 )
-from podium_opencl.translation.types import Type, spelled
+from podium_opencl.translation.types import Type, constant, spelled
 from podium_opencl.translation.values import Value, convert, identity, loaded, named
 
 if TYPE_CHECKING:
@@ -44,10 +45,13 @@ class Declarations(Calls):
             raise self.refused(node, "podium-opencl has no register or thread_local variables")
         texts = []
         for declarator in variable_declarators(node):
+            initial = declarator.child_by_field_name("value")
             if function_declarator_below(declarator):
-                raise self.refused(node, "podium-opencl has no declarations of functions inside of functions")
+                initial = self._values_in(declarator)
+                if initial is None:
+                    raise self.refused(node, "podium-opencl has no declarations of functions inside of functions")
             with self.at(declarator):
-                text = self._variable_declared(node, declarator, bool(words & {"const", "constexpr"}))
+                text = self._variable_declared(node, declarator, initial, bool(words & {"const", "constexpr"}))
                 texts.append(self.taken() + text)
         return texts
 
@@ -57,22 +61,27 @@ class Declarations(Calls):
                 name = text_of(name_node(declarator))
                 self.scope.names[name] = self.shared(node, declarator, self.scope, self.home)
 
-    def _variable_declared(self, node: Node, declarator: Node, constant: bool) -> str:
-        initial = declarator.child_by_field_name("value")
-        inner = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
+    def _values_in(self, declarator: Node) -> Node | None:
+        """Read what looks like the parameters of a function as the values of a variable; None if they are none."""
+        listed = declarator.child_by_field_name("parameters")
+        if declarator.type != "function_declarator" or listed is None or not listed.named_child_count:
+            return None
+        for each in listed.named_children:
+            specifier = each.child_by_field_name("type")
+            if specifier is None or self.resolution.find_type(specifier, self.scope) is not None:
+                return None
+        return parse_arguments(listed)
+
+    def _variable_declared(self, node: Node, declarator: Node, initial: Node | None, is_const: bool) -> str:
+        has_value = declarator.type in ("init_declarator", "function_declarator")
+        inner = declarator.child_by_field_name("declarator") if has_value else declarator
         name = text_of(name_node(inner))
         specifier = node.child_by_field_name("type")
         assert specifier is not None
         if specifier.type == "placeholder_type_specifier":
-            if initial is None:
-                raise self.refused(node, "auto needs an initial value")
-            base = loaded(self.value(initial)).type
-            if base.kind == "pointer" and inner is not None and "pointer" in inner.type:
-                base = base.target
+            base = constant(self._told(node, inner, initial), is_const)
         else:
             base = self.resolution.specified(node, self.scope)
-        if text_of(specifier) == "dim3" and (initial is None or initial.type in ("argument_list", "initializer_list")):
-            raise self.refused(node, "podium-opencl makes no dim3, whose members would be 1: use uint3")
         kind = self.resolution.declared(base, inner, self.scope)
         if kind.kind == "array" and kind.count is None and initial is not None:
             kind = replace(kind, count=initial.named_child_count)
@@ -82,8 +91,11 @@ class Declarations(Calls):
             return self._reference(declarator, name, kind, initial)
         if kind.kind == "pointer":
             return self._pointer(declarator, name, kind, initial)
-        value = self._initial(declarator, kind, initial)
-        known = value.constant if value is not None and constant and kind.kind != "array" else None
+        if text_of(specifier) == "dim3" and (initial is None or initial.type in ("argument_list", "initializer_list")):
+            value: Value | None = self.made_dim3(node, initial.named_children if initial is not None else [])
+        else:
+            value = self._initial(declarator, kind, initial)
+        known = value.constant if value is not None and is_const and kind.kind != "array" else None
         self.scope.names[name] = Local(text, kind, constant=known, key=key)
         aligned = self._alignment(node)
         if value is None:
@@ -91,6 +103,19 @@ class Declarations(Calls):
         if aligned:
             raise self.refused(node, "podium-opencl has no initial values of variables with an alignment")
         return self.set_variable(kind, text, value.text, initial)
+
+    def _told(self, node: Node, declarator: Node | None, initial: Node | None) -> Type:
+        """Return what auto stands for, which the initial value tells."""
+        if initial is None:
+            raise self.refused(node, "auto needs an initial value")
+        before = list(self.hoisted)
+        value = self.value(initial)
+        self.hoisted = before  # it is translated once more, to be kept
+        if declarator is not None and declarator.type == "reference_declarator":
+            return value.type
+        kind = loaded(value).type.plain()
+        is_pointer = kind.kind == "pointer" and declarator is not None and "pointer" in declarator.type
+        return kind.target if is_pointer else kind
 
     def _alignment(self, node: Node) -> str:
         """Return the attribute of variables that are declared with an alignment."""
@@ -156,8 +181,11 @@ class Declarations(Calls):
             return self.set_variable(kind.target, name + "_", value.text, initial)
         if value.type.kind == "pointer":
             raise self.refused(node, "podium-opencl has no references to pointers")
-        pointer_type = Type("pointer", to=value.type, space=value.space, size=8)
-        self.scope.names[name] = Local(f"{name}_", Type("reference", to=value.type, space=value.space, size=8))
+        if value.type.const and not kind.target.const:
+            raise self.refused(node, f"{name} refers to {text_of(initial)}, which is const: make it a const reference")
+        target = constant(value.type, kind.target.const)
+        pointer_type = Type("pointer", to=target, space=value.space, size=8)
+        self.scope.names[name] = Local(f"{name}_", Type("reference", to=target, space=value.space, size=8))
         return self.set_variable(pointer_type, f"{name}_", f"&{value.text}", initial)
 
     def _pointer(self, node: Node, name: str, kind: Type, initial: Node | None) -> str:

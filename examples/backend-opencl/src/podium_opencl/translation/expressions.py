@@ -10,7 +10,7 @@ from podium_opencl.translation.literals import Literals
 from podium_opencl.translation.places import Places, part
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.symbols import text_of
-from podium_opencl.translation.types import BOOL, FLOAT, LONG, common, promoted
+from podium_opencl.translation.types import BOOL, FLOAT, LONG, common, constant, promoted
 from podium_opencl.translation.values import Value, convert, literal, loaded, named, truth, widened
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ class Expressions(Places, Literals):
         if kinds[0].is_number and kinds[1].is_number:
             kind = kinds[0] if kinds[0].name == kinds[1].name else common(kinds)
         elif "pointer" in (kinds[0].kind, kinds[1].kind):
-            kind = next(each for each in kinds if each.kind == "pointer" and each.space not in (None, "?"))
+            pointers = [each for each in kinds if each.kind == "pointer"]
+            kind = next(each for each in pointers if each.space not in (None, "?"))
+            kind = replace(kind, to=constant(kind.target, any(each.target.const for each in pointers)))
         else:
             kind = kinds[0]
         values = [convert(each, kind) for each in values]
@@ -155,8 +157,8 @@ class Expressions(Places, Literals):
             return self.overloaded(node, f"operator{operator}", [left, self.rvalue(right)])
         if not left.is_lvalue or left.type.kind == "array":
             raise self.refused(node, f"{text_of(part(node, 'left'))} cannot be assigned to")
-        if left.space == "constant":
-            raise self.refused(node, f"{text_of(part(node, 'left'))} is constant")
+        if left.type.const or left.space == "constant":
+            raise self.refused(node, f"{text_of(part(node, 'left'))} is const and cannot be assigned to")
         if operator == "=":
             value = self.converted(right, left.type)
         else:
@@ -199,9 +201,11 @@ class Expressions(Places, Literals):
         operator = text_of(part(node, "operator"))
         if value.type.kind == "struct":
             raise self.refused(node, f"podium-opencl has no {operator} of structs")
+        if value.type.const or value.space == "constant":
+            raise self.refused(node, f"{text_of(part(node, 'argument'))} is const and cannot be changed by {operator}")
         if not value.is_lvalue or value.in_memory or value.type.kind not in ("integer", "real", "pointer"):
             raise self.refused(node, f"write x {operator[0]}= 1 instead of {operator}")
-        if value.type.name == "bool" or value.space == "constant":
+        if value.type.name == "bool":
             raise self.refused(node, f"{operator} of {text_of(part(node, 'argument'))}")
         if node.children[0].type == operator:
             return replace(value, text=f"({operator}{value.text})", constant=None)
@@ -216,7 +220,6 @@ _REFUSED = {
     "user_defined_literal": "podium-opencl has no literals with suffixes of the user's",
     "fold_expression": "podium-opencl has no parameter packs",
     "parameter_pack_expansion": "podium-opencl has no parameter packs",
-    "alignof_expression": "podium-opencl has no alignof: write the number",
     "raw_string_literal": "podium-opencl has strings only as the format of printf",
     "co_await_expression": "podium-opencl has no coroutines",
 }

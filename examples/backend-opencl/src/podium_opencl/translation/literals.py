@@ -51,9 +51,10 @@ class Literals(Context):
             value = ord(text_of(node)[1:-1].encode().decode("unicode_escape"))
         except (ValueError, TypeError):
             value = 256
-        if not 0 <= value < 128:
+        if not 0 <= value < (256 if "\\" in text_of(node) else 128):
             raise self.refused(node, f"the character {text_of(node)} is not a plain one")
-        return Value(f"((char){value})", SCALARS["char"], value)
+        value -= 256 if value > 127 else 0
+        return Value(f"((char)({value}))", SCALARS["char"], value)
 
     def _true(self, node: Node) -> Value:
         return Value("1", BOOL, 1)

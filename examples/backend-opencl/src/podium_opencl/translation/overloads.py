@@ -10,8 +10,8 @@ from podium_opencl.translation.expressions import Expressions
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.resolution import Argument, Arguments, Templated
 from podium_opencl.translation.symbols import Function, Local, Scope, Struct, function_declarator, name_node, text_of
-from podium_opencl.translation.types import SCALARS, Type, pointer, promoted
-from podium_opencl.translation.values import Value, identity, loaded, named
+from podium_opencl.translation.types import SCALARS, Type, constant, pointer, promoted
+from podium_opencl.translation.values import Value, identity, loaded, named, qualified
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -36,12 +36,21 @@ class Overloads(Expressions):
     """The choice of functions."""
 
     def choose(
-        self, functions: Sequence[Function], explicit: Templated | None, given: Sequence[Given]
+        self,
+        functions: Sequence[Function],
+        explicit: Templated | None,
+        given: Sequence[Given],
+        base: Value | None = None,
     ) -> Candidate | None:
+        """Choose the function that fits best; `base` is the object of member functions. None if none fits."""
         found: list[Candidate] = []
         for function in functions:
             if function.arguments is None:
                 candidate = self._candidate(function, explicit, given)
+                if candidate is not None and base is not None and not function.is_static:
+                    if base.type.const and not function.is_const:
+                        continue
+                    candidate.score += base.type.const == function.is_const
                 if candidate is not None:
                     found.append(candidate)
         if not found:
@@ -113,12 +122,20 @@ class Overloads(Expressions):
                 specifier, declarator = node.child_by_field_name("type"), node.child_by_field_name("declarator")
                 kind = value.type if "&" in text_of(declarator) else loaded(value).type
                 if specifier is not None:
-                    self._unify(specifier, declarator, kind, names, found)
+                    is_const = any(text_of(each) == "const" for each in node.children)
+                    self._unify(specifier, declarator, kind, is_const, names, found)
         return found
 
     def _unify(
-        self, specifier: Node, declarator: Node | None, kind: Type, names: set[str], found: dict[str, Argument]
+        self,
+        specifier: Node,
+        declarator: Node | None,
+        kind: Type,
+        is_const: bool,
+        names: set[str],
+        found: dict[str, Argument],
     ) -> None:
+        is_const = is_const or declarator is None or not declarator.type.endswith("declarator")
         while declarator is not None and declarator.type.endswith("declarator"):
             if declarator.type == "array_declarator" and kind.kind == "array":
                 size = text_of(declarator.child_by_field_name("size"))
@@ -134,7 +151,7 @@ class Overloads(Expressions):
                 inner = next((each for each in declarator.named_children if each.type.endswith("declarator")), None)
             declarator = inner
         if text_of(specifier) in names:
-            found.setdefault(text_of(specifier), kind.plain())
+            found.setdefault(text_of(specifier), constant(kind.plain(), kind.const and not is_const))
         elif specifier.type == "template_type" and kind.kind == "struct" and isinstance(kind.origin, Scope):
             arguments = specifier.child_by_field_name("arguments")
             outer = kind.origin.parent
@@ -143,9 +160,12 @@ class Overloads(Expressions):
                 if text_of(each) in names and isinstance(value, (Type, Local, Struct)):
                     found.setdefault(text_of(each), value)
 
-    def no_match(self, functions: Sequence[Function], given: Sequence[Given]) -> str:
+    def no_match(self, functions: Sequence[Function], given: Sequence[Given], base: Value | None = None) -> str:
+        """Say that no function of a name takes the arguments, or is for the object."""
         kinds = ", ".join(named(each.type) if isinstance(each, Value) else "{...}" for each in given)
-        return f"no matching function for call to {functions[0].name}({kinds})"
+        return f"no matching function for call to {functions[0].name}({kinds})" + (
+            f" of a {named(base.type)}" if base is not None and base.type.const else ""
+        )
 
 
 def parameter_nodes(listed: Node | None) -> list[Node]:
@@ -169,9 +189,13 @@ def _fit(given: Given, kind: Type) -> int:
     target = kind.target if kind.kind == "reference" else kind
     if not isinstance(given, Value):
         return 1 if target.kind == "struct" or given.named_child_count <= 1 else 0
-    source = loaded(given).type if not (kind.kind == "reference" and given.type.kind == "array") else given.type
+    source = given.type if kind.kind == "reference" and given.is_lvalue else loaded(given).type
+    if kind.kind == "reference" and not target.const and (source.const or not given.is_lvalue):
+        return 0
     if identity(source) == identity(target):
-        return 8
+        same = kind.kind not in ("pointer", "reference") or qualified(source) == qualified(target)
+        dropped = kind.kind == "pointer" and source.kind == "pointer" and source.target.const > target.target.const
+        return 0 if dropped else 8 if same else 7
     if source.is_number and target.is_number:
         same = promoted(source).name == promoted(target).name
         return 4 if same else 3 if source.kind == target.kind else 2

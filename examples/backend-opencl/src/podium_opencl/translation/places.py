@@ -19,7 +19,18 @@ from podium_opencl.translation.symbols import (
     name_node,
     text_of,
 )
-from podium_opencl.translation.types import INT, UINT, ULONG, Type, pointer, size_of, spelled, stored
+from podium_opencl.translation.types import (
+    INT,
+    UINT,
+    ULONG,
+    Type,
+    alignment_of,
+    constant,
+    pointer,
+    size_of,
+    spelled,
+    stored,
+)
 from podium_opencl.translation.values import Value, convert, identity, literal, loaded, named
 
 if TYPE_CHECKING:
@@ -64,8 +75,9 @@ class Places(Context):
             if scope.kind == "struct" and scope.owner is not None and self.this is not None:
                 kind = dict(scope.owner.members).get(name)
                 if kind is not None and identity(scope.owner) == identity(self.this.type.target):
+                    owner = constant(scope.owner, self.this.type.target.const)
                     return self._member_of(
-                        Value("(*podium_this)", scope.owner, None, True, self.this.type.space or "?"), name
+                        Value("(*podium_this)", owner, None, True, self.this.type.space or "?"), name
                     )
             scope = scope.parent
         if name in _INDICES:
@@ -224,9 +236,8 @@ class Places(Context):
             if isinstance(static, Variable):
                 return self._variable(static)
             raise Refusal(f"no member named {name!r} in {named(base.type)}")
-        return replace(
-            base, text=f"{base.text}.{name}_", type=kind, constant=None, in_memory=kind.kind == "pointer", key=-1
-        )
+        kind, text = constant(kind, base.type.const), f"{base.text}.{name}_"
+        return replace(base, text=text, type=kind, constant=None, in_memory=kind.kind == "pointer", key=-1)
 
     # ---- types ----
 
@@ -245,6 +256,10 @@ class Places(Context):
             is_type = value.type in _NAMES and self.is_type(value)
             kind = self.resolution.type_of(value, self.scope) if is_type else self.value(value).type
         size = size_of(kind.target if kind.kind == "reference" else kind)
+        return Value(literal(size, ULONG), ULONG, size)
+
+    def _alignof_expression(self, node: Node) -> Value:
+        size = alignment_of(self.resolution.described(part(node, "type"), self.scope))
         return Value(literal(size, ULONG), ULONG, size)
 
     def _cast_expression(self, node: Node) -> Value:

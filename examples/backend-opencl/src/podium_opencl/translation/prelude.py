@@ -45,6 +45,10 @@ PODIUM_INLINE float podium_exact_$word(float a, float b)
     return a $operator b;
 }
 """,
+    # OpenCL says of no number that it may become anything, and PoCL (3.1) ends the process for a constant one.
+    "integer": """\
+PODIUM_INLINE $type $helper($source x) { return isnan(x) ? 0 : convert_${type}_sat_$mode(x); }
+""",
     "ffs": """\
 PODIUM_INLINE int podium_ffs_$type($type x) { return x ? $bits - (int)clz(x & (0 - x)) : 0; }
 """,

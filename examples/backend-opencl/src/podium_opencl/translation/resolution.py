@@ -11,7 +11,7 @@ from podium_opencl.translation.refusal import Place, Refusal
 from podium_opencl.translation.structs import Structs
 from podium_opencl.translation.symbols import Alias, Scope, Struct, Symbol, text_of
 from podium_opencl.translation.templates import Argument, Arguments, Evaluator, Templated, items_of
-from podium_opencl.translation.types import SCALARS, Type, pointer
+from podium_opencl.translation.types import SCALARS, Type, constant, pointer
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -138,7 +138,7 @@ class Resolution(Structs):
 
     def _aliased(self, alias: Alias, scope: Scope) -> Type:
         specifier = alias.node.child_by_field_name("type") or alias.node
-        return self.declared(self.type_of(specifier, scope), alias.declarator, scope)
+        return self.declared(self._qualified(alias.node, self.type_of(specifier, scope)), alias.declarator, scope)
 
     def _builtin(self, name: str) -> Type | None:
         name = _ALIASES.get(name, name)
@@ -179,9 +179,10 @@ class Resolution(Structs):
         return self._qualified(node, self.type_of(specifier, scope))
 
     def _qualified(self, node: Node, kind: Type) -> Type:
-        if any(text_of(each) == "volatile" for each in node.children):
+        words = [text_of(each) for each in node.children]
+        if "volatile" in words:
             kind = replace(kind, volatile=True)
-        return kind
+        return constant(kind, "const" in words or "constexpr" in words)
 
     def declared(self, kind: Type, declarator: Node | None, scope: Scope) -> Type:
         """Apply pointers, arrays and references of a declarator to a type."""
@@ -189,7 +190,8 @@ class Resolution(Structs):
             inner = declarator.child_by_field_name("declarator")
             word = declarator.type.removeprefix("abstract_")
             if word == "pointer_declarator":
-                kind = pointer(kind, None)
+                is_const = any(text_of(each) == "const" for each in declarator.named_children)
+                kind = constant(pointer(kind, None), is_const)
             elif word == "reference_declarator":
                 inner = inner or next((each for each in declarator.named_children), None)
                 kind = Type("reference", to=kind, space=None)

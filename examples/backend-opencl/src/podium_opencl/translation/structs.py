@@ -114,10 +114,16 @@ class Structs(Templates):
             return []
         if any(each.type == "bitfield_clause" for each in node.children):
             raise Refusal("OpenCL C has no bit-fields: shift and mask")
+        if any(text_of(each) == "mutable" for each in node.named_children):
+            raise Refusal("podium-opencl has no mutable members")
         if node.child_by_field_name("default_value") is not None:
             raise Refusal("podium-opencl has no initial values of members: give them where the struct is made")
         declarators = [each for each in variable_declarators(node) if not function_declarator_below(each)]
-        if not declarators and not list(variable_declarators(node)):
+        inner = node.child_by_field_name("type")
+        is_type = inner is not None and (
+            inner.type == "enum_specifier" or inner.child_by_field_name("name") is not None
+        )
+        if not is_type and not list(variable_declarators(node)):
             raise Refusal("podium-opencl has no members without a name")
         found = []
         for declarator in declarators:

@@ -41,6 +41,7 @@ class Function:
     template: Node | None = None
     arguments: Node | None = None
     is_static: bool = False
+    is_const: bool = False  # a member function that does not change its object
 
 
 @dataclass(eq=False)
@@ -279,7 +280,9 @@ def _enter_function(node: Node, scope: Scope, template: Node | None) -> None:
     found = scope.names.setdefault(text_of(name).replace(" ", ""), [])
     if isinstance(found, list):
         is_static = "static" in _words(node)
-        found.append(Function(text_of(name).replace(" ", ""), node, scope, template, arguments, is_static))
+        is_const = declarator is not None and any(text_of(each) == "const" for each in declarator.named_children)
+        word = text_of(name).replace(" ", "")
+        found.append(Function(word, node, scope, template, arguments, is_static, is_const))
 
 
 def _enter_struct(node: Node, scope: Scope, template: Node | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Union
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.symbols import Function, Local, Scope, Struct, Symbol, name_node, text_of
 from podium_opencl.translation.types import Type
-from podium_opencl.translation.values import Value, convert, identity, literal
+from podium_opencl.translation.values import Value, convert, literal, qualified
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -44,7 +44,7 @@ class Arguments:
 def key_of(argument: Argument) -> str:
     """Return a text that is equal for equal template arguments."""
     if isinstance(argument, Type):
-        return identity(argument)
+        return qualified(argument)
     return f"{argument.name}@{id(argument)}" if isinstance(argument, Struct) else str(argument.constant)
 
 

@@ -1,7 +1,8 @@
 """The types of the kernel language, how OpenCL C spells them, and how they lie in memory.
 
-Constness is not followed. A pointer that lies in memory (in a struct, in an array, behind another pointer) is kept as
-its address, a ``ulong``: OpenCL C lets no struct with pointers be a parameter, and such pointers are to global memory.
+What is const is checked here and not written down in OpenCL C, whose compiler is never asked about it. A pointer that
+lies in memory (in a struct, in an array, behind another pointer) is kept as its address, a ``ulong``: OpenCL C lets no
+struct with pointers be a parameter, and such pointers are to global memory.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = [
     "Type",
     "alignment_of",
     "common",
+    "constant",
     "pointer",
     "promoted",
     "size_of",
@@ -50,6 +52,7 @@ class Type:
     space: str | None = None
     count: int | None = None
     volatile: bool = False
+    const: bool = field(default=False, compare=False)  # a const float is FLOAT, too
     members: tuple[tuple[str, Type], ...] = ()
     alignment: int = 0
     is_union: bool = False
@@ -67,8 +70,8 @@ class Type:
         return self.to
 
     def plain(self) -> Type:
-        """Return the type without its volatile."""
-        return replace(self, volatile=False) if self.volatile else self
+        """Return the type of a value that is read from it: neither volatile nor const."""
+        return replace(self, volatile=False, const=False) if self.volatile or self.const else self
 
 
 VOID = Type("void", "void")
@@ -102,6 +105,13 @@ SCALARS = {
 def pointer(to: Type, space: str | None) -> Type:
     """Make a pointer type."""
     return Type("pointer", to=to, space=space, size=8)
+
+
+def constant(kind: Type, is_const: bool = True) -> Type:
+    """Return a type as const, of an array its elements; the type itself if it is not to be const."""
+    if not is_const or kind.const:
+        return kind
+    return replace(kind, const=True, to=constant(kind.target) if kind.kind == "array" else kind.to)
 
 
 def stored(kind: Type) -> Type:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.types import BOOL, FLOAT, Type, pointer, spelled
 
-__all__ = ["Value", "convert", "identity", "literal", "loaded", "named", "truth", "widened", "wrapped"]
+__all__ = ["Value", "convert", "identity", "literal", "loaded", "named", "qualified", "truth", "widened", "wrapped"]
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,25 @@ class Value:
 
 
 def identity(kind: Type) -> str:
-    """Return a text that is equal for equal types, whatever address spaces are in them."""
+    """Return a text that is equal for equal types, whatever address spaces are in them and whatever is const."""
     if kind.kind in ("pointer", "reference", "array"):
         return f"{kind.kind}{kind.count or ''}({identity(kind.target)})"
     return kind.name
 
 
+def qualified(kind: Type) -> str:
+    """Return a text that is equal for equal types in which the same is const."""
+    word = "const " if kind.const else ""
+    if kind.kind in ("pointer", "reference", "array"):
+        return f"{word}{kind.kind}{kind.count or ''}({qualified(kind.target)})"
+    return word + kind.name
+
+
 def named(kind: Type) -> str:
     """Return the name of a type as the user knows it."""
+    if kind.const:
+        name = named(replace(kind, const=False))
+        return f"{name} const" if kind.kind == "pointer" else f"const {name}"
     if kind.kind == "pointer":
         return f"{named(kind.target)}*"
     if kind.kind == "array":
@@ -72,7 +83,7 @@ def loaded(value: Value) -> Value:
     if value.type.kind == "array":
         return Value(value.text, pointer(value.type.target, value.space))
     if value.type.kind == "pointer" and value.in_memory:
-        kind = replace(value.type, space="global", volatile=False)
+        kind = replace(value.type.plain(), space="global")
         return Value(f"(({spelled(kind)})({value.text}))", kind)
     if value.type.kind == "struct":
         return value  # an operator that the user has defined may need its address
@@ -99,6 +110,8 @@ def truth(value: Value) -> Value:
 def convert(value: Value, kind: Type, explicit: bool = False) -> Value:
     """Convert a value that was read to a type; `explicit` is what a cast allows. Raises `Refusal`."""
     source = value.type
+    if kind.kind != "struct":
+        kind = kind.plain()
     if kind.kind == "void" and explicit:
         return Value(f"((void)({value.text}))", kind)
     if kind.name == "bool":
@@ -142,6 +155,8 @@ def _address(value: Value, kind: Type, explicit: bool) -> Value:
             f"a pointer to {_MEMORY[source.space or '?']} cannot become one to {_MEMORY[kind.space or '?']}: "
             "podium-opencl gives each pointer one address space"
         )
+    if source.target.const and not (kind.target.const or explicit):
+        raise Refusal(f"no conversion from {named(source)} to {named(kind)}: what it points to is const")
     result = replace(kind, space=source.space)
     if identity(kind) == identity(source) and kind.target.volatile == source.target.volatile:
         return Value(value.text, result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from podium_opencl.translation.body import Body, translate_function
@@ -25,7 +26,7 @@ from podium_opencl.translation.symbols import (
     text_of,
 )
 from podium_opencl.translation.types import Type, alignment_of, size_of, spelled, stored
-from podium_opencl.translation.values import Value, identity
+from podium_opencl.translation.values import Value, qualified
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -87,7 +88,7 @@ class TranslationUnit:
     ) -> Instance:
         """Translate a function for given types and spaces of its parameters, once."""
         kinds = [*parameters, this] if this is not None else parameters
-        forms = [f"{each.type.kind}:{each.type.space}:{identity(each.type)}" for each in kinds]
+        forms = [f"{each.type.kind}:{each.type.space}:{qualified(each.type)}" for each in kinds]
         collective = function.name in self.collective
         shared = [each.uniform for each in parameters] if collective else []
         key = f"{id(function)}<{bound.key}>{forms}{shared}{masked}"
@@ -121,7 +122,7 @@ class TranslationUnit:
             if kind.kind == "reference":
                 raise Refusal("a kernel has no parameters that are references", self.place(node))
             if kind.kind == "pointer":
-                kind = Type("pointer", to=kind.target, space="global", size=8)
+                kind = replace(kind, space="global")
             word = text_of(name_node(node.child_by_field_name("declarator")))
             parameters.append(Parameter(word, kind, uniform=True))
         self.functions.append(translate_function(self, function, bound.scope, parameters, None, made, True))
