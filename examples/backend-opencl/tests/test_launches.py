@@ -146,6 +146,30 @@ def test_a_signature_that_is_not_the_kernels_is_refused(opencl: Driver) -> None:
             ).load()
 
 
+@pytest.mark.parametrize("language", ["opencl", "cuda"])
+def test_a_pointer_is_not_passed_for_a_value(opencl: Driver, language: str) -> None:
+    """A signature with a number where the kernel has a pointer, or the other way round, is refused when it is compiled.
+
+    OpenCL would take the bytes of the number for one of its own handles, and read where they point to.
+    """
+    kernel, space = ("__kernel", "__global ") if language == "opencl" else ("__global__", "")
+    source = f"{kernel} void f({space}int *x, long n) {{ x[0] = n; }}"
+    for signature, message in (
+        ("x: i64, n: i64", r"parameter 0 \(x\) is i64 in the signature, and a pointer to global memory in the source"),
+        ("x: *i32, n: *i32", r"parameter 1 \(n\) is \*i32 in the signature, and a value in the source"),
+    ):
+        with pytest.raises(CompileError, match=message):
+            podium.kernel(source, "f", signature=signature, language=language).compile()
+
+
+def test_more_shared_memory_than_the_device_has_is_refused(opencl: Driver) -> None:
+    """What a kernel shares is compared with the device when it is loaded; PoCL would end the process at the launch."""
+    most = opencl.devices()[0].max_shared
+    source = f"__kernel void f(__global int *x) {{ __local int s[{most}]; s[x[0]] = 1; x[1] = s[x[2]]; }}"
+    with pytest.raises(LoadError, match=rf"has {4 * most} bytes of shared memory, and device 0 has {most}"):
+        podium.kernel(source, "f", signature="x: *i32", language="opencl").load()
+
+
 def test_devices_that_do_not_reach_everything_are_told_of_the_memory(opencl: Driver, level: str) -> None:
     """Where it has to be, all memory of the device is declared before a launch; the results are the same."""
     from podium_opencl.function import find

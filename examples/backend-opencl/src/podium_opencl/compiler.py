@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from podium.backend import ObjectCode, Options, Program, Target
+from podium.backend import Entry, ObjectCode, Options, Program, Target
 from podium.errors import BackendError, CompileError, ToolchainError
 from podium.parts import compile_error, parse_diagnostics
 
@@ -80,14 +80,19 @@ def compile_program(program: Program, target: Target) -> ObjectCode:
     if built.program is None:
         raise _refusal(built, program, target)
     binary = bytes(built.program.get_info(opencl().program_info.BINARIES)[0])
-    kernels = unit.metadata.get("kernels") or _kernels(built.program, program)
+    kernels = {}
+    for entry in program.entries:
+        found = _parameters(built.program, unit.symbols.get(entry.name, entry.name))
+        _compare(entry, found, program, target)
+        if found and program.language == "opencl":
+            kernels[entry.name] = {"dynamic_shared": found[-1] == "local"}
     return ObjectCode(
         binary,
         FORMAT,
         target,
         program.entries,
         symbols=unit.symbols,
-        metadata={**unit.metadata, "kernels": kernels, "digest": digest(binary), **device.versions},
+        metadata={"kernels": kernels, **unit.metadata, "digest": digest(binary), **device.versions},
         log=built.log,
         variables=program.variables,
     )
@@ -98,17 +103,36 @@ def digest(binary: bytes) -> str:
     return hashlib.sha256(binary).hexdigest()
 
 
-def _kernels(built: Any, program: Program) -> dict[str, Any]:
-    """Tell which kernels of a program have local memory for their last parameter; of some none is known."""
-    cl, found = opencl(), {}
-    for entry in program.entries:
-        try:
-            kernel = cl.Kernel(built, entry.name)
-            last = kernel.get_arg_info(int(kernel.num_args) - 1, cl.kernel_arg_info.ADDRESS_QUALIFIER)
-        except cl.Error:  # no kernel of that name, none of its parameters, or a compiler that does not keep them
-            continue
-        found[entry.name] = {"dynamic_shared": last == cl.kernel_arg_address_qualifier.LOCAL}
-    return found
+def _parameters(built: Any, symbol: str) -> list[str]:
+    """Return the memory that each parameter of a kernel points to, "private" for a value; nothing if none is known."""
+    cl = opencl()
+    kinds = cl.kernel_arg_address_qualifier
+    names = {kinds.GLOBAL: "global", kinds.CONSTANT: "constant", kinds.LOCAL: "local", kinds.PRIVATE: "private"}
+    try:
+        kernel = cl.Kernel(built, symbol)
+        places = [
+            kernel.get_arg_info(each, cl.kernel_arg_info.ADDRESS_QUALIFIER) for each in range(int(kernel.num_args))
+        ]
+    except cl.Error:  # no kernel of that name, or a compiler that does not keep them
+        return []
+    return [names[each] for each in places]
+
+
+def _compare(entry: Entry, found: Sequence[str], program: Program, target: Target) -> None:
+    """Refuse a signature with a pointer for a value, or the other way round, with which a device would end the process.
+
+    The number of the parameters is compared when the kernel is loaded, whoever compiled it.
+    """
+    for index, (parameter, place) in enumerate(zip(entry.signature.passed, found)):
+        is_pointer = parameter.type.kind == "pointer"
+        if is_pointer != (place in ("global", "constant")):
+            what = "a value" if place == "private" else f"a pointer to {place} memory"
+            raise CompileError(
+                f"{entry.name}({entry.signature}): parameter {index} ({parameter.name}) is {parameter.type} in the "
+                f"signature, and {what} in the source",
+                program=program.label,
+                target=str(target),
+            )
 
 
 def _translated(program: Program, target: Target, device: OpenDevice) -> _Unit:
@@ -129,7 +153,7 @@ def _translated(program: Program, target: Target, device: OpenDevice) -> _Unit:
     }
     return _Unit(
         translation.source,
-        tuple(translation.build_options),
+        (*translation.build_options, "-w"),  # its compiler would warn of what the translation wrote
         {name: kernel.symbol for name, kernel in translation.kernels.items()},
         {
             "kernels": kernels,

@@ -222,6 +222,14 @@ def _kernel(module: _Module, code: ObjectCode, name: str) -> Loaded:
             kernel=name,
             backend="opencl",
         )
+    most = module.device.record.max_shared
+    if loaded.attributes["shared"] > most:  # PoCL would end the process when it is launched
+        raise LoadError(
+            f"{name}: the kernel has {loaded.attributes['shared']} bytes of shared memory, and device "
+            f"{module.device.index} has {most}: share less, or compute in smaller blocks",
+            kernel=name,
+            backend="opencl",
+        )
     module.kernels.append(loaded)
     _loaded[loaded.handle] = loaded
     return loaded

@@ -151,7 +151,10 @@ class TranslationUnit:
         if len(primary) != 1:
             raise Refusal(f"the source defines {len(primary)} kernels {name!r}")
         written: list[Node | Argument] = list(found.arguments.named_children) if isinstance(found, Templated) else []
-        bound = self.resolution.bind(primary[0].template, written, self.scope, primary[0].scope)
+        try:
+            bound = self.resolution.bind(primary[0].template, written, self.scope, primary[0].scope)
+        except Refusal as refusal:  # its place is one in the name
+            raise Refusal(f"the name {name!r}: {refusal.reason}", self.place(primary[0].node)) from None
         for each in kernels:
             if each.arguments is not None:
                 nodes = list(each.arguments.named_children)
