@@ -109,15 +109,46 @@ def test_a_platform_that_is_not_there_is_refused_by_name(opencl: Driver) -> None
     assert "Portable Computing Language" in done.stdout or "there are:" in done.stdout
 
 
-def test_devices_without_shared_virtual_memory_are_a_reason(opencl: Driver) -> None:
-    """Where no device has it, the first use is an error that says so, and so is the reason from then on."""
+_FIRST_USE = """
+from podium_opencl.driver import OpenclDriver
+try:
+    print(len(OpenclDriver().devices()))
+except Exception as error:
+    print(type(error).__name__, error)
+print(OpenclDriver.inactive_reason())
+"""
+
+
+def test_devices_that_cannot_be_used_are_told_one_by_one(opencl: Driver) -> None:
+    """A device without shared virtual memory, or one that cannot be opened, is left out, with the others going on.
+
+    Where none is left, the first use is an error that has the reason of each, and so is the reason from then on.
+    """
     done = run(
         "import podium_opencl.device as device\n"
-        "from podium_opencl.driver import OpenclDriver\n"
-        "device._has_svm = lambda handle: False\n"
-        "try:\n    OpenclDriver().devices()\n"
-        "except Exception as error:\n    print(type(error).__name__, error)\n"
-        "print(OpenclDriver.inactive_reason())"
+        "make, tried = device.OpenDevice.make_queue, []\n"
+        "def fail(self):\n"
+        "    tried.append(self)\n"
+        "    if len(tried) > 1:\n        return make(self)\n"
+        "    return device.opencl().CommandQueue(self.context, self.handle, properties=1 << 40)\n"
+        "device.OpenDevice.make_queue = fail\n" + _FIRST_USE,
+        POCL_DEVICES="pthread pthread",
+    )
+    assert done.stdout.splitlines() == ["1", "None"], done.stderr
+    done = run("import podium_opencl.device as device\ndevice._has_svm = lambda handle: False\n" + _FIRST_USE)
+    first, second = done.stdout.splitlines()
+    assert first == f"BackendError {second}" and "has no shared virtual memory" in second, done.stderr
+
+
+def test_a_broken_pyopencl_is_the_reason_from_then_on(tmp_path: Path) -> None:
+    """Whatever importing it raises, the first use is an error of the backend's, with what to do."""
+    (tmp_path / "pyopencl").mkdir()
+    (tmp_path / "pyopencl" / "__init__.py").write_text("raise RuntimeError('on purpose')\n")
+    (tmp_path / "libpocl.so").write_text("")
+    done = run(
+        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n" + _FIRST_USE,
+        OCL_ICD_VENDORS=str(tmp_path / "libpocl.so"),
     )
     first, second = done.stdout.splitlines()
-    assert first == f"BackendError {second}" and "shared virtual memory" in second, done.stderr
+    assert first == f"BackendError {second}", done.stderr
+    assert "RuntimeError: on purpose" in second and "pip install pyopencl" in second

@@ -14,7 +14,7 @@ from podium.errors import BackendError, ForkedProcessError, LaunchConfigError, S
 from podium_opencl.detection import note_unusable
 from podium_opencl.facts import WARP_SIZE, DeviceFacts
 from podium_opencl.opencl import opencl
-from podium_opencl.status import unusable
+from podium_opencl.status import describe, status_of, unusable
 
 __all__ = ["OpenDevice", "device_of_arch", "is_forked", "known_versions", "open_device", "open_devices"]
 
@@ -33,8 +33,8 @@ class OpenDevice:
 
     def __init__(self, index: int, handle: Any) -> None:
         self.index, self.handle = index, handle
-        self.platform = str(handle.platform.name).strip()
-        self.name = str(handle.name).strip()
+        self.platform = _name(handle.platform)
+        self.name = _name(handle)
         self.versions = {
             "platform": f"{self.platform} {str(handle.platform.version).strip()}",
             "driver": str(handle.driver_version).strip(),
@@ -100,10 +100,7 @@ def open_devices() -> tuple[OpenDevice, ...]:
         if is_forked():
             raise ForkedProcessError("opencl", _process)
         if _devices is None:
-            found = _find()
-            for device in found:
-                _ = device.context, device.queue  # made once, and not by two threads
-            _devices, _process = found, os.getpid()
+            _devices, _process = _find(), os.getpid()
         return _devices
 
 
@@ -138,32 +135,60 @@ def device_of_arch(arch: str) -> OpenDevice | None:
 
 
 def _find() -> tuple[OpenDevice, ...]:
+    """Open every device that can be used. One that cannot, or a whole platform, does not keep the others from it."""
     cl, wanted = opencl(), os.environ.get(_PLATFORM_VARIABLE, "").strip()
-    try:
-        platforms = cl.get_platforms()
-        names = [f"{str(each.name).strip()} {str(each.version).strip()}" for each in platforms]
-        chosen = [each for each, name in zip(platforms, names) if wanted.lower() in name.lower()]
-        if wanted and not chosen:
-            raise SettingError(
-                _PLATFORM_VARIABLE, wanted, f"a part of the name of a platform; there are: {'; '.join(names) or 'none'}"
-            )
-        handles = [handle for platform in chosen for handle in platform.get_devices()]
-        usable = [handle for handle in handles if _has_svm(handle)]
-        usable.sort(key=lambda handle: not handle.type & cl.device_type.GPU)
-        devices = tuple(OpenDevice(index, handle) for index, handle in enumerate(usable))
-    except cl.Error as error:
-        failure = unusable(error, "asking for platforms and devices")
-        note_unusable(str(failure))
-        raise failure from None
+    problems: list[str] = []
+    handles: list[Any] = []
+    for platform in _platforms(wanted):
+        try:
+            found = platform.get_devices()
+        except cl.Error as error:
+            problems.append(f"{_name(platform)}: {': '.join(describe(status_of(error)))}")
+        else:
+            handles += found
+            problems += [] if found else [f"{_name(platform)} has no device"]
+    devices: list[OpenDevice] = []
+    for handle in sorted(handles, key=lambda handle: not handle.type & cl.device_type.GPU):
+        if not _has_svm(handle):
+            problems.append(f"{_name(handle)} has no shared virtual memory, which podium needs: kernels take addresses")
+            continue
+        device = OpenDevice(len(devices), handle)
+        try:
+            _ = device.context, device.queue  # made once, and not by two threads
+        except cl.Error as error:
+            problems.append(f"{_name(handle)} cannot be opened: {': '.join(describe(status_of(error)))}")
+        else:
+            devices.append(device)
     if not devices:
-        without = ", ".join(str(handle.name).strip() for handle in handles) or "there is no device at all"
         reason = (
-            f"no OpenCL device has shared virtual memory, which podium needs since kernels take addresses: {without}. "
-            f"PoCL has it on every processor: pip install podium-opencl[pocl]"
+            f"no OpenCL device can be used: {'; '.join(problems)}. PoCL has one on every processor, unless its own "
+            "variables say otherwise: pip install podium-opencl[pocl]"
         )
         note_unusable(reason)
         raise BackendError(reason)
-    return devices
+    return tuple(devices)
+
+
+def _platforms(wanted: str) -> list[Any]:
+    """Return the platforms with a word in their names; nothing is in all of them."""
+    cl = opencl()
+    try:
+        platforms = cl.get_platforms()
+        names = [f"{_name(each)} {str(each.version).strip()}" for each in platforms]
+    except cl.Error as error:
+        failure = unusable(error, "asking for platforms")
+        note_unusable(str(failure))
+        raise failure from None
+    chosen = [each for each, name in zip(platforms, names) if wanted.lower() in name.lower()]
+    if wanted and not chosen:
+        raise SettingError(
+            _PLATFORM_VARIABLE, wanted, f"a part of the name of a platform; there are: {'; '.join(names) or 'none'}"
+        )
+    return chosen
+
+
+def _name(handle: Any) -> str:
+    return str(handle.name).strip()
 
 
 def _has_svm(handle: Any) -> bool:

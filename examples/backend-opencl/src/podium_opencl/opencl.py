@@ -14,6 +14,8 @@ from typing import Any
 
 from podium.errors import BackendError
 
+from podium_opencl.detection import note_unusable
+
 __all__ = ["address", "function", "opencl"]
 
 
@@ -22,8 +24,10 @@ def opencl() -> Any:
     """Return the module pyopencl. It takes a quarter of a second to import. Raises `BackendError`."""
     try:
         import pyopencl
-    except ImportError as error:
-        raise BackendError(f"pyopencl cannot be imported: {error}. Install it again: pip install pyopencl") from error
+    except Exception as error:  # whatever a broken installation raises
+        reason = f"pyopencl cannot be imported: {type(error).__name__}: {error}. Install it again: pip install pyopencl"
+        note_unusable(reason)
+        raise BackendError(reason) from error
     module: ModuleType = pyopencl
     return module
 
