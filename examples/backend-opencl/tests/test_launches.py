@@ -170,8 +170,11 @@ def test_more_shared_memory_than_the_device_has_is_refused(opencl: Driver) -> No
         podium.kernel(source, "f", signature="x: *i32", language="opencl").load()
 
 
-def test_devices_that_do_not_reach_everything_are_told_of_the_memory(opencl: Driver, level: str) -> None:
-    """Where it has to be, all memory of the device is declared before a launch; the results are the same."""
+def test_devices_that_do_not_reach_everything_are_told_of_the_memory(
+    opencl: Driver, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it has to be, all memory of the device is declared before a launch; if that fails there is none."""
+    from podium_opencl import launch
     from podium_opencl.function import find
 
     x, put = podium.asarray([0] * 4), kernel("through", "to: {*i32,i32}")
@@ -182,6 +185,10 @@ def test_devices_that_do_not_reach_everything_are_told_of_the_memory(opencl: Dri
     loaded.record.declares = 1
     for _ in range(3):
         put[1, 4](struct.pack("=Qi4x", x.ptr, 9))
+    assert x.tolist() == [9] * 4
+    monkeypatch.setattr(launch, "declare_memory", lambda kernel, device: -59)
+    with pytest.raises(LaunchError, match="CL_INVALID_OPERATION"):
+        put[1, 4](struct.pack("=Qi4x", x.ptr, 8))
     assert x.tolist() == [9] * 4
 
 

@@ -57,9 +57,9 @@ def launch(function: int, config: LaunchConfig, device: int, stream: int, parame
         return status
     try:
         status = _set_arguments(loaded, kernel, config.shared, parameters)
+        if status == SUCCESS and loaded.declares:
+            status = declare_memory(kernel, device)
         if status == SUCCESS:
-            if loaded.declares:
-                declare_memory(kernel, device)
             calls, (size, group) = _calls(), _sizes(config.grid, config.block)
             status = calls.enqueue(queue, kernel, 3, None, size, group, 0, None, None) or calls.flush(queue)
     finally:
@@ -93,12 +93,14 @@ def _set_arguments(loaded: Loaded, kernel: int, shared: int, parameters: Paramet
     return status
 
 
-def declare_memory(kernel: int, device: int) -> None:
+def declare_memory(kernel: int, device: int) -> int:
     """Tell a kernel of all memory that the device has, since it may reach some by addresses in structs and in memory.
 
-    Only devices that do not reach everything need it. The caller launches before any of that memory can be freed.
+    Only devices that do not reach everything need it. The caller launches before any of that memory can be freed, and
+    not at all unless the status that is returned is 0: a kernel would reach memory that it may not.
     """
     addresses = addresses_of(device)
-    if addresses:
-        values = (ctypes.c_void_p * len(addresses))(*addresses)
-        _calls().declare(kernel, _SVM_POINTERS, ctypes.sizeof(values), values)
+    if not addresses:
+        return SUCCESS
+    values = (ctypes.c_void_p * len(addresses))(*addresses)
+    return int(_calls().declare(kernel, _SVM_POINTERS, ctypes.sizeof(values), values))
