@@ -200,6 +200,7 @@ def test_a_node_that_leads_nowhere_is_told(healthy: Machine) -> None:
         ("NoDevFiles", ["'NoDevFiles', names none"]),
         ("none,0", ["'none', names none"]),
         ("1", ["its first entry is 1, and there is one GPU, number 0"]),
+        ("0,0x1", ["it names number 0 twice"]),
     ],
 )
 def test_masks_that_hide_everything_are_reasons(healthy: Machine, mask: str, parts: list[str]) -> None:
@@ -207,9 +208,11 @@ def test_masks_that_hide_everything_are_reasons(healthy: Machine, mask: str, par
     says(healthy.reason(CUDA_VISIBLE_DEVICES=mask), *parts, "such as CUDA_VISIBLE_DEVICES=0")
 
 
-@pytest.mark.parametrize("mask", ["0", "0,7", " 0", "0,-1", "GPU-8f2d", "MIG-3eb8/1/0", "GPU-"])
+@pytest.mark.parametrize(
+    "mask", ["0", "0,7", " 0", "0,-1", "0 1", "0;1", "-0,-1", "0,1,0", "4294967296", "GPU-8f2d", "MIG-3eb8/1/0", "GPU-"]
+)
 def test_masks_that_may_leave_a_gpu_are_no_reasons(healthy: Machine, mask: str) -> None:
-    """Entries count up to the first that is not valid, and names of GPUs are the driver's to know."""
+    """Entries count up to the first that is not valid, their numbers as C reads them; names are the driver's to know."""
     assert healthy.reason(CUDA_VISIBLE_DEVICES=mask) == "None"
 
 

@@ -70,6 +70,12 @@ def test_masks_mean_what_the_driver_takes_them_for(gpu: NvidiaDriver) -> None:
         "abc,0",
         str(count),
         "0x0",
+        "0 1",
+        "0;1",
+        "0.5",
+        "-0",
+        "0,0",
+        "4294967296",
     ]
     for mask in [*masks, f"{count - 1},{count}", "GPU-", "GPU-zz", "gpu-", "MIG-none"]:
         number, _, reason = python(program, CUDA_VISIBLE_DEVICES=mask).partition(" ")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -11,10 +13,11 @@ import pytest
 from nvidia_gpu import needs
 
 import podium
-from podium.errors import BackendError
+from podium.errors import ArgumentValueError, BackendError
 
 from podium_nvidia import im2col_tensor_map, tensor_map
 from podium_nvidia.driver import NvidiaDriver
+from podium_nvidia.tma_rules import SWIZZLES
 
 pytestmark = pytest.mark.gpu
 
@@ -182,6 +185,34 @@ def test_arrays_of_libraries(kernels: podium.Module) -> None:
             assert "24x32 bf16" in repr(tensor_map(array.bfloat16(), (4, 8)))
     if not seen:
         pytest.skip("neither torch nor CuPy is installed")
+
+
+def test_what_the_rules_take_the_driver_takes(kernels: podium.Module) -> None:
+    """Whatever the sizes, strides, boxes and modes, the driver never has to say that it cannot be, without a word why."""
+    choose, array = random.Random(3).choice, podium.empty(1 << 16, "fp32")
+    lengths, boxes = (1, 2, 7, 8, 16, 33, 256, 1000, 1 << 32), (1, 2, 3, 4, 8, 16, 64, 100, 256)
+    taken = 0
+    for _ in range(3000):
+        axes, columns = choose((1, 2, 3, 4, 5)), choose((False, True))
+        shape = tuple(choose(lengths) for _ in range(axes))
+        strides = (4,)
+        for length in reversed(shape[1:]):
+            strides = (-(-length * strides[0] // 16) * 16, *strides)
+        words = {"interleave": choose(("none", "none", "16", "32")), "swizzle": choose(list(SWIZZLES))}
+        words |= {"l2_promotion": choose((64, "none")), "fill": choose(("nan", "zeros"))}
+        words["element_strides"] = tuple(choose((1, 1, 1, 2, 8)) for _ in shape)
+        data = {"data": (array.ptr + choose((0, 16, 32)), False), "shape": shape, "strides": strides, "typestr": "<f4"}
+        view = SimpleNamespace(__cuda_array_interface__={**data, "version": 3})
+        try:
+            if columns:
+                corners = [tuple(choose((-2, 0, 1)) for _ in shape[2:]) for _ in range(2)]
+                im2col_tensor_map(view, *corners, choose(boxes), choose(boxes), **words)
+            else:
+                tensor_map(view, tuple(choose(boxes) for _ in shape), **words)
+        except ArgumentValueError:
+            continue
+        taken += 1
+    assert taken > 100
 
 
 def test_devices_without_tma_are_refused(gpu: NvidiaDriver) -> None:

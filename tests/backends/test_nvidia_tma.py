@@ -94,6 +94,7 @@ with recording.failing("cuTensorMapEncodeTiled", 801):
     errors.append(refused(tensor_map, images, (1, 1, 1, 8)))
 errors.append(refused(tensor_map, images, (1, 1, 1, 8), swizzle="128-atom-32"))
 errors.append(refused(im2col_tensor_map, images, (-1, -2), (-3, -4), 8, 32, swizzle="128-atom-64"))
+errors.append(refused(tensor_map, podium.empty((9, 9, 8), "fp32"), (100, 100, 8)))
 print(json.dumps([told, [own, launch.parameters[1].hex(), alive, gone() is None, depth], errors, copies]))
 """
 
@@ -172,6 +173,7 @@ def test_mistakes_are_told_before_the_driver_is_asked(outcome: Any) -> None:
         ("BackendError", "CUDA_ERROR_NOT_SUPPORTED"),
         ("ArgumentValueError", "swizzle is '128-atom-32', which devices have from compute capability 10.0 on"),
         ("ArgumentValueError", "swizzle is '128-atom-64', which devices have from"),
+        ("ArgumentValueError", "box is of 320000 bytes, which is more than a block has of shared memory, 232448 bytes"),
     ]
     for (kind, message), (expected_kind, part) in zip(outcome[2], expected, strict=True):
         assert kind == expected_kind, message

@@ -9,7 +9,7 @@ import pytest
 from podium.backend import ArrayLayout
 from podium.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
 
-from podium_nvidia.tma_rules import Modes, Tensor, check_box, check_corners, check_inner_bytes
+from podium_nvidia.tma_rules import Modes, Tensor, check_box, check_corners, check_inner_bytes, check_room
 
 _SIZES = {"fp32": 4, "fp16": 2, "bf16": 2, "i8": 1, "u8": 1, "i1": 1, "i64": 8, "c64": 8, "fp64": 8}
 
@@ -121,6 +121,14 @@ def test_boxes() -> None:
     assert box((4, 32), swizzle="128") == box((4, 64), "fp16", swizzle="128-atom-32") == "taken"
     assert "has 144 bytes of fp32, and swizzle '128' allows 128" in box((4, 36), swizzle="128")
     assert "swizzle '32' allows 32" in box((4, 12), swizzle=32)
+    tensor = taken(layout((64, 64, 64)))
+    with pytest.raises(ArgumentValueError, match="has 8 bytes of fp32, and must have a multiple of 16"):
+        check_box(tensor, (1, 4, 2), modes(interleave=16))
+    check_room(tensor, "box", 64 * 256, 1 << 16)
+    with pytest.raises(
+        ArgumentValueError, match="box is of 65540 bytes, which is more than a block has of shared memory"
+    ):
+        check_room(tensor, "box", 64 * 256 + 1, 1 << 16)
 
 
 def test_corners_of_images() -> None:

@@ -37,9 +37,15 @@ static CUresult check(const struct tensor_map *map, uint32_t inner) {
         if (i + 1 < map->rank)
             REQUIRE(map->strides[i] % alignment == 0 && map->strides[i] < UINT64_C(1) << 40, CUDA_ERROR_INVALID_VALUE);
     }
-    if (element && !map->interleave) {
+    if (element) {
         REQUIRE(inner * element % 16 == 0, CUDA_ERROR_INVALID_VALUE);
-        if (map->swizzle) REQUIRE(inner * element <= swizzle_bytes[map->swizzle], CUDA_ERROR_INVALID_VALUE);
+        if (map->swizzle && !map->interleave)
+            REQUIRE(inner * element <= swizzle_bytes[map->swizzle], CUDA_ERROR_INVALID_VALUE);
+        uint64_t moved = element;
+        if (map->im2col) moved *= (uint64_t)map->channels * map->pixels;
+        for (uint32_t i = 0; i < map->rank && !map->im2col; i++)
+            moved *= (map->box[i] + map->element_strides[i] - 1) / map->element_strides[i];
+        REQUIRE(moved < 1 << 18, CUDA_ERROR_INVALID_VALUE); /* seen on an H200 */
     }
     if (map->interleave == 2) REQUIRE(map->swizzle == 1, CUDA_ERROR_INVALID_VALUE);
     return CUDA_SUCCESS;

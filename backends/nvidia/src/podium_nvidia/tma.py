@@ -6,6 +6,7 @@ A map is passed to a kernel by value, for a parameter ``const __grid_constant__ 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -13,7 +14,7 @@ from podium.backend import ArrayLayout, array_layout
 from podium.errors import ArgumentTypeError, ArrayDeviceError, BackendError
 
 from podium_nvidia import api, context, libcuda
-from podium_nvidia.device import capability
+from podium_nvidia.device import Attribute, attribute, capability
 from podium_nvidia.memory import pointer_device
 from podium_nvidia.tma_rules import (
     Modes,
@@ -22,6 +23,7 @@ from podium_nvidia.tma_rules import (
     check_box,
     check_corners,
     check_inner_bytes,
+    check_room,
     check_swizzle,
     integers,
 )
@@ -93,7 +95,8 @@ def tensor_map(
     check_box(tensor, sizes, modes)
     steps = _steps(tensor, element_strides)
     made = TensorMap.unwritten(array, f"of {_described(tensor)} in boxes of {_product(sizes)}")
-    _encode("cuTensorMapEncodeTiled", made, layout, tensor, [_reversed(ctypes.c_uint32, sizes)], steps, modes)
+    moved = math.prod(-(-size // step) for size, step in zip(sizes, steps))
+    _encode("cuTensorMapEncodeTiled", made, layout, tensor, [_reversed(ctypes.c_uint32, sizes)], steps, modes, moved)
     return made
 
 
@@ -135,7 +138,7 @@ def im2col_tensor_map(
     walk = f"{pixel_count} pixels of {channel_count} channels, corners {low} and {high}"
     made = TensorMap.unwritten(array, f"of {_described(tensor)} in columns of {walk}")
     box = [_reversed(ctypes.c_int32, low), _reversed(ctypes.c_int32, high), channel_count, pixel_count]
-    _encode("cuTensorMapEncodeIm2col", made, layout, tensor, box, steps, modes)
+    _encode("cuTensorMapEncodeIm2col", made, layout, tensor, box, steps, modes, channel_count * pixel_count)
     return made
 
 
@@ -163,9 +166,16 @@ def _steps(tensor: Tensor, given: Sequence[int] | int | None) -> tuple[int, ...]
 
 
 def _encode(
-    name: str, made: TensorMap, layout: ArrayLayout, tensor: Tensor, box: list[Any], steps: Sequence[int], modes: Modes
+    name: str,
+    made: TensorMap,
+    layout: ArrayLayout,
+    tensor: Tensor,
+    box: list[Any],
+    steps: Sequence[int],
+    modes: Modes,
+    moved: int,
 ) -> None:
-    """Let the driver write the map."""
+    """Let the driver write the map; `moved` is how many elements one copy moves."""
     device = _device(tensor.what, layout)
     if (found := capability(device)) < _CAPABILITY:
         raise BackendError(
@@ -173,6 +183,8 @@ def _encode(
             f"9.0 or later; load the tile there with plain loads or with memcpy_async"
         )
     check_swizzle(tensor.what, modes, found)
+    room = attribute(device, Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+    check_room(tensor, "box" if name == "cuTensorMapEncodeTiled" else "pixels", moved, room)
     function = getattr(libcuda.library(), name, None)
     if function is None:
         raise BackendError(f"{tensor.what}: this driver has no {name}. Install one that serves CUDA 12 or later")

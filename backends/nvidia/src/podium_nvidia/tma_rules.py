@@ -23,6 +23,7 @@ __all__ = [
     "check_box",
     "check_corners",
     "check_inner_bytes",
+    "check_room",
     "check_swizzle",
     "choose",
     "integers",
@@ -197,16 +198,21 @@ def check_box(tensor: Tensor, box: tuple[int, ...], modes: Modes) -> None:
 def check_inner_bytes(tensor: Tensor, argument: str, value: object, count: int, modes: Modes) -> None:
     """Check the bytes of the box's innermost axis, `count` elements."""
     size = count * tensor.itemsize
-    if modes.interleave:
-        return
     if size % 16:
         why = f"whose innermost axis has {size} bytes of {tensor.element}, and must have a multiple of 16"
         raise wrong(tensor.what, argument, value, why)
     most = modes.swizzle_bytes
-    if most is not None and size > most:
+    if most is not None and size > most and not modes.interleave:
         word = next(word for word, number in SWIZZLES.items() if number == modes.swizzle)
         why = f"whose innermost axis has {size} bytes of {tensor.element}, and swizzle {word!r} allows {most}"
         raise wrong(tensor.what, argument, value, why)
+
+
+def check_room(tensor: Tensor, argument: str, count: int, room: int) -> None:
+    """Check that what one copy moves, so many elements, is not more than the shared memory of a block."""
+    if count * tensor.itemsize > room:
+        why = f"which is more than a block has of shared memory, {room} bytes"
+        raise wrong(tensor.what, argument, f"of {count * tensor.itemsize} bytes", why)
 
 
 def check_swizzle(what: str, modes: Modes, capability: int) -> None:
