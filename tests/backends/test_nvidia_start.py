@@ -83,6 +83,7 @@ CHOICE = {
         "_fork",
         "_plugin_api",
         "_import_aware_lock",
+        "_imports_at_fork",
         "_plugin_loading",
     ),
     *("_plugins", "_record", "_selection", "_settings", "_version", "backend", "errors", "hookspecs"),

@@ -203,11 +203,11 @@ def test_sixteen_threads(site: Site, discovery: Discovery) -> None:
 
 FORK = """
     import os, sys, threading, meeting
-    from podium import _import_aware_lock
+    from podium import _imports_at_fork
     from podium._import_aware_lock import ImportAwareLock
     from podium._plugins import Discovery
 
-    _import_aware_lock.FORK_PATIENCE = {patience}
+    _imports_at_fork.FORK_PATIENCE = {patience}
     discovery = Discovery(ImportAwareLock())
     loading, forking = threading.Event(), threading.Event()
 

@@ -12,6 +12,7 @@ Importing podium chooses no driver, looks for no backend and loads no library; n
 
 from __future__ import annotations
 
+from podium._imports_at_fork import watch_forks as _watch_forks
 from podium._version import __version__
 
 TYPE_CHECKING = False  # importing typing for it would cost more than all the rest; checkers know the name
@@ -110,6 +111,8 @@ _HOMES = {
     "use": ("_active", "driver_config.use"),
     "use_allocator": ("_scratch", "use_allocator"),
 }
+
+_watch_forks()
 
 
 def __getattr__(name: str) -> object:

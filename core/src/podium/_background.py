@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from podium import _imports_at_fork
 from podium._interpreter import is_main_interpreter
 from podium.errors import PodiumError
 
 __all__ = ["BackgroundCall", "import_early"]
 
 T = TypeVar("T")
-
-_FORK_PATIENCE = 10.0  # seconds
 
 # What launches need of podium itself, and what the compilation of a kernel does. By their names, since they stand above
 # this module.
@@ -124,7 +123,7 @@ def _before_fork() -> None:
     for _ in range(2):  # one of them may begin another one
         for thread in list(_running):
             if thread.ident is not None and thread is not threading.current_thread():
-                thread.join(_FORK_PATIENCE)
+                thread.join(_imports_at_fork.FORK_PATIENCE)
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakSet
 
-__all__ = ["FORK_PATIENCE", "ImportAwareLock", "modules_being_imported"]
+from podium import _imports_at_fork
 
-FORK_PATIENCE = 10.0
-"""Seconds that a fork waits for imports under such a lock: a child forked from the middle cannot finish them."""
+__all__ = ["ImportAwareLock", "modules_being_imported"]
 
 
 def modules_being_imported() -> frozenset[str]:
@@ -75,7 +74,7 @@ _held_for_fork: dict[int, list[ImportAwareLock]] = {}
 
 
 def _before_fork() -> None:
-    deadline = time.monotonic() + (0.0 if modules_being_imported() else FORK_PATIENCE)
+    deadline = time.monotonic() + (0.0 if modules_being_imported() else _imports_at_fork.FORK_PATIENCE)
     held = [lock for lock in list(_locks) if lock._acquire_before(deadline)]
     _held_for_fork[get_ident()] = held
 
