@@ -412,3 +412,15 @@ def test_every_command_and_option_is_documented() -> None:
         expected = options_of(parser) - {"--traceback"}
         documented = set(re.findall(r"`(--[\w-]+)`", row)) | set(re.findall(rf"`(podium {name} \w+)`", row))
         assert documented - {f"podium {name} FILE", f"podium {name} NAME"} == expected, name
+
+
+def test_the_figures_of_the_readme_are_those_of_the_performance_page() -> None:
+    """What a launch takes stands in both, rounded in the one; who measures anew changes both."""
+    table = page("docs/performance.md").text.partition("\n## Launches on a GPU\n")[2]
+    medians = dict(re.findall(r"(?m)^\| (.+?) \| ([\d.]+) \|", table))
+    ways = ("podium `kernel[grid, block](...)`", "C loop over cuLaunchKernel", "CuPy ", "Triton ")
+    figures = [next(float(median) for way, median in medians.items() if way.startswith(name)) for name in ways]
+    told = re.findall(
+        r"(?<![\d.-])\d+\.\d(?![\d.])", page("README.md").text.partition("**Little on top")[2].partition("\n- ")[0]
+    )
+    assert told == [f"{figure:.1f}" for figure in figures]
