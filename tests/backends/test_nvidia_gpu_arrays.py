@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch_tensors import tensors_of_all_kinds
 
 import podium
 from podium.errors import ArrayDeviceError
@@ -54,6 +55,49 @@ def test_arrays_of_other_libraries(gpu: NvidiaDriver, level: str, library: Any) 
     podium.synchronize()
     assert values(array) == [7.0] * 64
     assert podium.recent_launches()[-1].device == 0
+
+
+def test_tensors_read_without_their_table_are_read_alike(
+    gpu: NvidiaDriver, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Generated launches read tensors of PyTorch by its C functions: address, device, stream or error are the table's."""
+    torch = pytest.importorskip("torch")
+    from podium import _tensor_reader
+
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("this PyTorch has no DLPack C exchange table")
+    assert _tensor_reader.tensor_reader(torch.Tensor) is not None
+    out, plain, stream = podium.empty(1, "u64"), torch.ones(4, device="cuda"), torch.cuda.Stream()
+    launches = []
+    for number, reader in enumerate((_tensor_reader.tensor_reader, lambda kind: None)):
+        monkeypatch.setattr(_tensor_reader, "tensor_reader", reader)
+        monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
+        more = ", int more" * number  # a launcher of its own, which has seen no tensor yet
+        source = f'extern "C" __global__ void where(const void* x, unsigned long long* out{more}) {{ *out = (unsigned long long)x; }}'
+        kernel = podium.kernel(source)
+        for tensor in (torch.nn.Parameter(plain), plain):
+            kernel[1, 1](tensor, out, *[1] * number)
+        launches.append((kernel[1, 1], [1] * number))
+
+    def outcome(launch: Any, more: list[int], tensor: Any) -> object:
+        try:
+            for each in (plain, tensor, tensor):
+                launch(each, out, *more)
+        except Exception as error:
+            return type(error), str(error).splitlines()[0]
+        podium.synchronize()
+        return out.tolist(), podium.recent_launches()[-1].device, podium.recent_launches()[-1].stream
+
+    kinds = tensors_of_all_kinds(torch, "cuda")
+    capfd.readouterr()
+    outcomes: dict[str, list[object]] = {}
+    with torch.cuda.stream(stream):
+        for name, tensor in kinds.items():
+            outcomes[name] = [outcome(launch, more, tensor) for launch, more in launches]
+    assert {name: each for name, each in outcomes.items() if each[0] != each[1]} == {}
+    assert "aoti" not in capfd.readouterr().err
+    assert outcomes["a part"][0] == ([kinds["a part"].data_ptr()], 0, stream.cuda_stream)
+    assert sum(isinstance(each[0][0], list) for each in outcomes.values()) > 20  # type: ignore[index]
 
 
 def test_jax_arrays_are_read(gpu: NvidiaDriver, level: str) -> None:

@@ -3,6 +3,7 @@
 #define PODIUM_ARRAY_H
 
 #include "podium_protocol.h"
+#include "podium_reader.h"
 
 /* What the array types seen last can do: an exchange table or NULL, whether its arrays say their place as podium's own
  * do, and whether a buffer of theirs is an array. numpy's integers are buffers as well, but as an argument they are
@@ -11,17 +12,18 @@
 static struct podium_array_type {
     PyTypeObject *type;
     const struct podium_exchange *exchange;
-    int has_place, is_buffer, has_dlpack, has_interface;
+    int has_place, is_buffer, has_dlpack, has_interface, has_reader;
 } podium_array_types[PODIUM_ARRAY_TYPES];
 static unsigned podium_array_type_count; /* how many were entered, ever */
 
 /* The last array of a table that was on a device; its type is kept alive. Most launches are given nothing else. */
 static struct podium_array_seen podium_seen;
 
-static void podium_see(PyTypeObject *type, const struct podium_exchange *table, const struct podium_tensor *tensor) {
+static void podium_see(PyObject *value, const struct podium_exchange *table, int has_reader, const struct podium_tensor *tensor) {
     PyTypeObject *old = podium_seen.type;
-    Py_IncRef((PyObject *)type);
-    podium_seen = (struct podium_array_seen){type, table, tensor->device.type, tensor->device.index};
+    Py_IncRef((PyObject *)PODIUM_TYPE(value));
+    podium_seen = (struct podium_array_seen){PODIUM_TYPE(value), table, tensor->device.type, tensor->device.index, 0, {0, 0}};
+    if (has_reader) podium_seen.has_reader = podium_can_read(value, tensor, podium_seen.own_device);
     Py_DecRef((PyObject *)old); /* last, since it may run other code */
 }
 
@@ -46,10 +48,11 @@ static int podium_has(PyTypeObject *type, const char *name) {
 
 /* Enter a type; code that runs meanwhile may enter others, up to the point that this one is gone again. */
 PODIUM_APART static void podium_enter_array_type(PyTypeObject *type) {
-    struct podium_array_type made = {type, NULL, podium_has(type, "_podium_place"), 0, 0, 0};
+    struct podium_array_type made = {type, NULL, podium_has(type, "_podium_place"), 0, 0, 0, 0};
     /* For Python are arrays that have podium's own way to say where they are, and numpy's masked ones, for the mask. */
     if (!podium_has(type, "_podium_location") && !podium_has(type, "harden_mask")) {
         made.exchange = podium_find_exchange(type);
+        made.has_reader = made.exchange != NULL && podium_find_reader(type);
         made.has_dlpack = podium_has(type, "__dlpack__");
         made.is_buffer = !podium_has(type, "__index__") || made.has_dlpack;
         made.has_dlpack = made.has_dlpack && podium_has(type, "__dlpack_device__");
@@ -136,14 +139,14 @@ static void podium_settle(struct podium_call *call) {
 
 /* Look at what a table says of an array. */
 PODIUM_ASIDE static int podium_examine(struct podium_call *call, int index, const struct podium_exchange *exchange,
-                                       const struct podium_tensor *tensor, uint64_t *out) {
+                                       int has_reader, const struct podium_tensor *tensor, uint64_t *out) {
     PyObject *value = call->arguments[index];
     podium_settle(call);
     if (PODIUM_UNLIKELY(!podium_driver_reaches(tensor->device.type) ||
                         (call->launcher->contiguous && !podium_is_contiguous(tensor))))
         return podium_locate(call, index, value, out);
     podium_note(call, exchange, tensor->device.type, tensor->device.index);
-    if (!podium_is_anywhere(tensor->device.type)) podium_see(PODIUM_TYPE(value), exchange, tensor);
+    if (!podium_is_anywhere(tensor->device.type)) podium_see(value, exchange, has_reader, tensor);
     *out = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
     return 0;
 }
@@ -163,19 +166,24 @@ PODIUM_ASIDE static int podium_array(struct podium_call *call, int index, PyObje
         if ((type = podium_array_type_of(PODIUM_TYPE(value))) == NULL) return podium_locate(call, index, value, out);
     }
     const struct podium_exchange *exchange = type->exchange;
+    int has_reader = type->has_reader;
     struct podium_tensor tensor;
     if (exchange == NULL) return podium_array_without_table(call, index, value, writable, out, *type);
     if (PODIUM_UNLIKELY(exchange->tensor_from_object(value, &tensor) != 0)) return podium_untold(call, index, out);
-    return podium_examine(call, index, exchange, &tensor, out);
+    return podium_examine(call, index, exchange, has_reader, &tensor, out);
 }
 
 int podium_pointer(struct podium_call *call, int index, PyObject *value, int writable, uint64_t *out) {
     if (PODIUM_TYPE(value) == call->seen.type) {
         struct podium_tensor tensor;
+        if (call->seen.has_reader && podium_read_tensor(call, value, out)) {
+            call->has_seen = 1;
+            return 0;
+        }
         if (PODIUM_UNLIKELY(call->seen.table->tensor_from_object(value, &tensor) != 0)) return podium_untold(call, index, out);
         if (PODIUM_UNLIKELY(tensor.device.type != call->seen.device_type || tensor.device.index != call->seen.device ||
                             (call->launcher->contiguous && !podium_is_contiguous(&tensor))))
-            return podium_examine(call, index, call->seen.table, &tensor, out);
+            return podium_examine(call, index, call->seen.table, call->seen.has_reader, &tensor, out);
         call->has_seen = 1;
         *out = (uint64_t)(uintptr_t)tensor.data + tensor.byte_offset;
         return 0;

@@ -104,6 +104,8 @@ struct podium_array_seen {
     PyTypeObject *type;
     const struct podium_exchange *table;
     int32_t device_type, device;
+    int has_reader;        /* whether such an array is read without its table: podium_reader.h */
+    int32_t own_device[2]; /* and the reader's numbers for that device */
 };
 
 /* What one launch gathers from its arguments, and must let go of when the driver has been called. */
