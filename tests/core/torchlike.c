@@ -4,6 +4,9 @@
  *
  * element type: PyTorch's number; 13 and above are none that DLPack has. trouble: 1 a tensor of another kind, 2 its address
  * cannot be read, 3 the functions say another address than the table.
+ *
+ * pretend(mode) makes it another library than podium expects: 1 the handle is in an object twice, 2 it is not there, 3
+ * every tensor is said to be contiguous, 4 none of the functions works.
  */
 #include "podium_dlpack.h"
 #include "podium_python.h"
@@ -11,6 +14,9 @@
 #ifndef STREAM
 #define STREAM 64
 #endif
+
+enum { TWICE = 1, NOWHERE, ALIKE, FAILING };
+static int64_t mode;
 
 PODIUM_EXPORT const void *_ZTVN3c1010TensorImplE[4];
 
@@ -39,7 +45,7 @@ PODIUM_EXPORT int32_t aoti_torch_get_data_ptr(const void *handle, void **out) {
     HANDLE;
     asked++;
     *out = (void *)(uintptr_t)(self->data + (self->trouble == 3));
-    return self->trouble == 2;
+    return self->trouble == 2 || mode == FAILING;
 }
 
 #define FIELD(name, type, value)                                                                                       \
@@ -47,12 +53,12 @@ PODIUM_EXPORT int32_t aoti_torch_get_data_ptr(const void *handle, void **out) {
     PODIUM_EXPORT int32_t name(const void *handle, type *out) {                                                         \
         HANDLE;                                                                                                        \
         *out = (type)(value);                                                                                          \
-        return 0;                                                                                                      \
+        return mode == FAILING;                                                                                        \
     }
 FIELD(aoti_torch_get_device_type, int32_t, own_type(self->device_type))
 FIELD(aoti_torch_get_device_index, int32_t, self->device)
 FIELD(aoti_torch_get_dtype, int32_t, self->element)
-FIELD(aoti_torch_is_contiguous, _Bool, self->is_contiguous != 0)
+FIELD(aoti_torch_is_contiguous, _Bool, self->is_contiguous != 0 || mode == ALIKE)
 
 static int tensor_from_object(void *object, struct podium_tensor *out) {
     struct impl *self = ((struct tensor *)object)->handle;
@@ -91,6 +97,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     struct tensor *self = (struct tensor *)allocate(type, 0);
     if (self == NULL) return NULL;
     self->handle = &self->impl;
+    self->other = mode == TWICE ? self->handle : NULL;
     self->impl = (struct impl){number[5] == 1 ? NULL : &_ZTVN3c1010TensorImplE[2], (uint64_t)number[0], number[1], number[2],
                                number[3], number[4], number[5], {2, 2}, {2, 1}};
     if (!number[4]) self->impl.strides[0] = 1;
@@ -111,6 +118,14 @@ static PyObject *move(PyObject *module, PyObject *arguments) {
     return Py_None;
 }
 
+static PyObject *pretend(PyObject *module, PyObject *number) {
+    (void)module;
+    mode = PyLong_AsLongLong(number);
+    if (PyErr_Occurred()) return NULL;
+    Py_IncRef(Py_None);
+    return Py_None;
+}
+
 static PyObject *counts(PyObject *module, PyObject *nothing) {
     (void)module, (void)nothing;
     return Py_BuildValue("(LL)", (long long)asked, (long long)told);
@@ -118,7 +133,7 @@ static PyObject *counts(PyObject *module, PyObject *nothing) {
 
 static PyObject *get_cdata(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    return PyLong_FromUnsignedLongLong((uint64_t)(uintptr_t)((struct tensor *)self)->handle);
+    return PyLong_FromUnsignedLongLong((uint64_t)(uintptr_t)((struct tensor *)self)->handle + (mode == NOWHERE));
 }
 
 static PyObject *get_data(PyObject *self, PyObject *nothing) {
@@ -140,6 +155,7 @@ static PyMethodDef tensor_methods[] = {
 };
 static PyMethodDef methods[] = {
     {"move", move, METH_VARARGS, NULL},
+    {"pretend", pretend, METH_O, NULL},
     {"counts", counts, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -168,6 +168,11 @@ PODIUM_ASIDE static int podium_array(struct podium_call *call, int index, PyObje
     const struct podium_exchange *exchange = type->exchange;
     int has_reader = type->has_reader;
     struct podium_tensor tensor;
+    /* such as parameters of a model among tensors */
+    if (has_reader && call->seen.has_reader && exchange == call->seen.table && podium_read_tensor(call, value, out)) {
+        call->has_seen = 1;
+        return 0;
+    }
     if (exchange == NULL) return podium_array_without_table(call, index, value, writable, out, *type);
     if (PODIUM_UNLIKELY(exchange->tensor_from_object(value, &tensor) != 0)) return podium_untold(call, index, out);
     return podium_examine(call, index, exchange, has_reader, &tensor, out);
