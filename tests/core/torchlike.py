@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.machinery
+import atexit
 import importlib.util
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -27,7 +28,10 @@ ELEMENTS = {"uint8": 0, "int16": 2, "float32": 6, "bfloat16": 12, "float8_e5m2":
 def _library(macros: str) -> Any:
     flags = [*_FLAGS, *_python_flags(), f"-I{INCLUDE_DIR}"]
     code = HostCompiler.find("c").compile({"torchlike.c": macros + SOURCE.read_text()}, "torchlike.c", flags)
-    path = Path(tempfile.mkdtemp(prefix="podium-torchlike-")) / "torchlike.so"  # which stays: it is found by its file
+    path = (
+        Path(tempfile.mkdtemp(prefix="podium-torchlike-")) / "torchlike.so"
+    )  # which stays: podium opens it by its file
+    atexit.register(shutil.rmtree, path.parent)
     path.write_bytes(code)
     spec = importlib.util.spec_from_file_location("torchlike", path)
     assert spec is not None and spec.loader is not None

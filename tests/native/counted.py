@@ -15,6 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "core"))
+
+from torchlike import as_torch, torchlike
+
 import podium
 from podium._extension import Extension
 from podium.backend import Function, HostCompiler, ObjectCode, SharedLibrary
@@ -25,6 +29,7 @@ ARRAYS = "x: *fp32, y: *fp32, z: *fp32, n: i32"
 INSTRUMENTED = """#include <valgrind/callgrind.h>
 __attribute__((visibility("default"))) void instrumented(void) { CALLGRIND_START_INSTRUMENTATION; }
 """
+MANY = ", ".join(f"x{index}: *fp32" for index in range(16))
 NOTHING = '__attribute__((visibility("default"))) int nothing(void) { return 0; }\n'
 
 
@@ -70,6 +75,15 @@ def tensors(macros: str = "") -> list[Any]:
     return [module.Tensor() for _ in range(16)]
 
 
+def read_tensors() -> list[Any]:
+    """Make tensors of a library in the place of PyTorch, which are read without their table."""
+    library: Any = torchlike()
+    with as_torch(library):
+        x = [library.Tensor() for _ in range(16)]
+        bound(MANY, *x)()
+    return x
+
+
 def fake_kinds() -> tuple[dict[str, Callable[[], object]], podium.Kernel]:
     """Return launches on the fake driver, and a kernel among them."""
     podium.driver.register(NothingDriver)
@@ -83,7 +97,8 @@ def fake_kinds() -> tuple[dict[str, Callable[[], object]], podium.Kernel]:
         "no argument": bound(""),
         "16 ints": bound(", ".join(f"i{index}: i32" for index in range(16)), *range(16)),
         "3 tensors and an int": bound(ARRAYS, *x[:3], 8),
-        "16 tensors": bound(", ".join(f"x{index}: *fp32" for index in range(16)), *x),
+        "16 tensors": bound(MANY, *x),
+        "16 tensors of a library like PyTorch": bound(MANY, *read_tensors()),
         "3 tensors and an int, in a stream": bound(ARRAYS, *x[:3], 8, stream=5),
         "3 arrays of podium and an int": bound(ARRAYS, *(podium.empty(4) for _ in range(3)), 8),
         "kernel[grid, block] of the last launch": lambda: looked_up[1, 32](None, None, None, 1),

@@ -31,6 +31,7 @@ from fake_launching import (  # noqa: E402
     load,
     make_launcher,
 )
+from torchlike import as_torch, torchlike  # noqa: E402
 
 import podium  # noqa: E402
 from podium.errors import PodiumError  # noqa: E402
@@ -149,6 +150,23 @@ def arrays(driver: FakeDriver) -> None:
     attempt(launch, FakeArray(64), FakeArray(64), 1)
     del kernel, launch
     gc.collect()
+
+
+def tensors(driver: FakeDriver) -> None:
+    library = torchlike()
+    with as_torch(library):
+        launch = podium.kernel("__global__ void k(float* x, const float* y, int n) {}").binding(driver).get((2, 3))
+        plain = library.Tensor()
+        odd = [{"trouble": number} for number in range(4)] + [{"element": "float8_e5m2"}, {"contiguous": False}]
+        given = [library.Tensor(**each) for each in (*odd, {"device": 1}, {"device_type": 1}, {"data": 0})]
+        given += [library.nn.Parameter(plain), type("Tensor", (library.Tensor,), {"__slots__": ()})()]
+        for mode in range(5):
+            library._C.pretend(mode)
+            for tensor in given:
+                attempt(launch, plain, tensor, 1)
+                attempt(launch, tensor, plain, 1)
+                attempt(launch, tensor, tensor, "x")
+    library._C.pretend(0)
 
 
 def host(driver: FakeDriver) -> None:
@@ -306,7 +324,7 @@ def main() -> None:
         return
     for _ in range(int(sys.argv[1])):
         driver = FakeDriver()
-        for part in (scalars, structs, arrays, scratch, watched, lookups, interfaces, wrong_owners):
+        for part in (scalars, structs, arrays, tensors, scratch, watched, lookups, interfaces, wrong_owners):
             part(driver)
         host(host_driver_class()())
         gc.collect()

@@ -26,6 +26,7 @@ from fake_launching import (
     load,
     make_launcher,
 )
+from torchlike import as_torch, torchlike
 
 import podium
 from podium import _generated
@@ -146,6 +147,26 @@ def test_arrays_that_c_asks(level: str) -> None:
                 pass
 
     unchanged([exported, *interfaces, *answers, launch, driver, None], work, SOME // 2)
+
+
+def test_tensors_that_c_reads(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HKS-05: tensors that are read by the functions of their library, and those that cannot be, keep no reference."""
+    monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
+    with as_torch(torchlike()) as library:
+        launcher = make_launcher(driver, "*fp32, *kfp32, i32", contiguous=True)
+        function = load(driver, launcher.signature)
+        plain, parameter = library.Tensor(), library.nn.Parameter(library.Tensor())
+        others = [library.Tensor(**each) for each in ({"trouble": 2}, {"contiguous": False}, {"device": 1})]
+
+        def work() -> None:
+            for tensor in (plain, parameter, *others):
+                try:
+                    launcher(1, 1, 1, 0, function, plain, tensor, 1)
+                except (ArgumentError, TypeError):
+                    pass
+
+        types = [library.Tensor, library.nn.Parameter]
+        unchanged([plain, parameter, *others, *types, launcher.generated, driver, None], work, SOME // 2)
 
 
 def test_bound_launches_with_and_without_hooks(driver: FakeDriver, level: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -60,6 +61,10 @@ class Build:
                 try:
                     module = self._extension().build()
                     self._prepare(module)
+                    if "torch" in sys.modules:
+                        from podium._tensor_reader import foresee_tensors
+
+                        foresee_tensors()
                     for launcher in filter(None, [each() for each in self.waiting]):
                         launcher.made = module.Launcher(launcher)
                     self.waiting.clear()

@@ -16,7 +16,7 @@ from typing import Any
 
 from podium._exchange import ExchangeTable, exchange_table
 
-__all__ = ["tensor_reader"]
+__all__ = ["foresee_tensors", "tensor_reader"]
 
 _READER = Struct("=8Q")
 _FUNCTIONS = (
@@ -53,37 +53,41 @@ def tensor_reader(kind: type) -> bytes | None:
     return None
 
 
+def foresee_tensors() -> None:
+    """Find what tensors are read with before a launch asks, if the program has PyTorch at all."""
+    torch: Any = sys.modules.get("torch")
+    if hasattr(torch, "Tensor"):
+        tensor_reader(torch.Tensor)
+
+
 @lru_cache(maxsize=1)
 def _found(torch: Any) -> bytes | None:
     library = ctypes.CDLL(torch._C.__file__)  # loaded already; symbols are looked for in what it needs, too
-    addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS]
+    functions = data, device_type, device_index, element, is_contiguous = [library[name] for name in _FUNCTIONS]
     plain = ctypes.addressof(ctypes.c_void_p.in_dll(library, _PLAIN)) + 2 * _WORD
     table = exchange_table(torch.Tensor)
     if ctypes.sizeof(ctypes.c_void_p) != _WORD or table is None:
         return None
     places, devices, elements = set(), set(), 0
-    for tensor, is_contiguous in _samples(torch):
+    for tensor, contiguous in _samples(torch):
         (place,) = _places(tensor)  # exactly one, or a ValueError
-        data, device_type, device_index, contiguous = (
-            _ask(library, name, tensor, place, out)
-            for name, out in zip(
-                (*_FUNCTIONS[:3], _FUNCTIONS[4]),
-                (ctypes.c_uint64(), ctypes.c_int32(), ctypes.c_int32(), ctypes.c_bool()),
-            )
-        )
         places.add(place)
-        devices.add((device_type, device_index))
-        first = ctypes.c_uint64.from_address(tensor._cdata).value
-        if first != plain or data != tensor.data_ptr() or contiguous != is_contiguous:
+        devices.add(tuple(_ask(function, tensor, place, ctypes.c_int32()) for function in (device_type, device_index)))
+        if (
+            ctypes.c_uint64.from_address(tensor._cdata).value != plain
+            or _ask(data, tensor, place, ctypes.c_uint64()) != tensor.data_ptr()
+            or _ask(is_contiguous, tensor, place, ctypes.c_bool()) != contiguous
+        ):
             return None
     if len(places) != 1 or len(devices) != 1:
         return None
     for name in _ELEMENTS:
         if hasattr(torch, name):
             tensor = torch.empty(0, dtype=getattr(torch, name), device="cpu")
-            number = _ask(library, _FUNCTIONS[3], tensor, place, ctypes.c_int32())
+            number = _ask(element, tensor, place, ctypes.c_int32())
             if 0 <= number < 64 and _is_told(table, tensor):
                 elements |= 1 << number
+    addresses = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions)
     return _READER.pack(place, plain, elements, *addresses)
 
 
@@ -109,9 +113,9 @@ def _is_told(table: ExchangeTable, tensor: Any) -> bool:
         return False
 
 
-def _ask(library: ctypes.CDLL, function: str, tensor: Any, place: int, out: Any) -> Any:
+def _ask(function: Any, tensor: Any, place: int, out: Any) -> Any:
     """Call a function of PyTorch's library, as C does. Raises ValueError if it fails."""
-    status = library[function](ctypes.c_void_p(id(tensor) + place), ctypes.byref(out))
+    status = function(ctypes.c_void_p(id(tensor) + place), ctypes.byref(out))
     if status:
-        raise ValueError(f"{function} gave status {status}")
+        raise ValueError(f"a function of PyTorch gave status {status}")
     return out.value
