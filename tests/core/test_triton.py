@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 
 from podium.errors import LoadError, SourceError
@@ -55,6 +56,19 @@ def test_files_are_read_with_the_types_of_the_text_beside_them(tmp_path: Path) -
     with pytest.raises(SourceError, match="d is a tensor descriptor; give the types"):
         read(path)
     assert str(read(str(path), signature="x: *fp32").signature) == "x: *fp32"
+    text = "tt.func public @add(%x: !tt.ptr<!tt.ptr<f32>>, %y: !tt.ptr<f8E4M3B11FNUZ>, %z: !tt.ptr<f16>) attributes {}"
+    path.with_suffix(".ttir").write_text(text, encoding="utf-8")
+    assert str(read(path).signature) == "x: *void, y: *void, z: *fp16"
+
+
+@pytest.mark.parametrize(("key", "value"), [("name", ...), ("num_warps", ...), ("num_warps", None), ("num_warps", "x")])
+def test_metadata_without_which_nothing_can_be_launched(key: str, value: Any) -> None:
+    """A name or a number of warps that is missing, or is none, is an error that names it."""
+    made = compiled({"x": "*fp32"}, **({} if value is ... else {key: value}))
+    if value is ...:
+        del made.metadata[key]
+    with pytest.raises(LoadError, match=f"metadata of a kernel has {key}, and here it is"):
+        read(made)
 
 
 def test_what_triton_did_not_make_for_the_device_is_refused() -> None:
@@ -81,4 +95,6 @@ def test_launches_are_tritons(fake: FakeDriver, level: str) -> None:
         values = [int.from_bytes(each, "little") for each in launch.parameters]
         assert values[:2] == [4096, 9] and launch.parameters[2] == bytes([7, 1] * 4) and values[3:6] == [5, 1, 4]
         assert len(values) == 7 and values[6] != 0  # the scratch memory
+    kernel[numpy.uint8(200)]((FakeArray(4096), 9), descriptor, n=4)
+    assert fake.launches.pop().grid == (400, 1, 1)
     assert (kernel.name, repr(kernel)) == ("add", "<Triton kernel add>")

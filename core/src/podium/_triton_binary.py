@@ -12,9 +12,9 @@ from typing import Any
 from podium._object_code import ObjectCode
 from podium._program import Entry
 from podium._record import record
-from podium._signature import Signature
+from podium._signature import Signature, Type
 from podium._target import Target
-from podium.errors import LoadError, SourceError
+from podium.errors import LoadError, SignatureError, SourceError
 
 __all__ = ["TritonBinary"]
 
@@ -71,7 +71,8 @@ class TritonBinary:
             data, metadata, types, constants = reader.files(Path(compiled), signature)
         else:
             data, metadata, types, constants = reader.object(compiled, signature)
-        name = str(metadata["name"])
+        name = str(_of_metadata(metadata, "name", str))
+        _of_metadata(metadata, "num_warps", int)
         leaves, descriptors = reader.parameters(types, constants, metadata, name)
         return cls(data, format, name, metadata, Signature.parse(leaves), descriptors)
 
@@ -151,9 +152,8 @@ class _Reader:
             )
         types = {}
         for argument, kind in _ARGUMENT.findall(match[2]):
-            pointee = re.fullmatch(r"!tt\.ptr<(\w+).*>", kind)
-            element = pointee[1] if pointee else kind
-            spelling = ("*" if pointee else "") + _MLIR_TYPES.get(element, element)
+            pointee = re.fullmatch(r"!tt\.ptr<(!?[\w.]+).*>", kind)
+            spelling = f"*{_pointee(pointee[1])}" if pointee else _MLIR_TYPES.get(kind, kind)
             if kind.startswith("!tt.tensordesc"):
                 if self._descriptor is None:
                     raise SourceError(
@@ -194,6 +194,23 @@ class _Reader:
         if isinstance(kind, (tuple, list)):
             return tuple(self._leaf(each, (*path, index), folded) for index, each in enumerate(kind))
         return self._spellings.get(kind, kind)
+
+
+def _of_metadata(metadata: Mapping[str, Any], key: str, kind: type) -> Any:
+    """Return what a launch cannot do without. Raises `LoadError`."""
+    try:
+        return kind(metadata[key])
+    except (KeyError, TypeError, ValueError):
+        found = repr(metadata[key]) if key in metadata else "missing"
+        raise LoadError(f"Triton's metadata of a kernel has {key}, and here it is {found}; compile it anew") from None
+
+
+def _pointee(element: str) -> str:
+    """Spell what a pointer leads to; void for a type that podium has no name for, since only an address is passed."""
+    try:
+        return Type.parse(f"*{_MLIR_TYPES.get(element, element)}").spelling[1:]
+    except SignatureError:
+        return "void"
 
 
 def _given(signature: Any) -> _Types:

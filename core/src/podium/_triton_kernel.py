@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from podium._launch_config import Dim3, dim3
 from podium._object_code import ObjectCode
 from podium._signature import Signature
+from podium.errors import LaunchConfigError
 
 __all__ = ["TritonKernel"]
 
@@ -53,10 +55,13 @@ class TritonKernel:
             launch = self.kernel[self._scaled(grid), self._block]
         return _Nested(self, launch) if self._nested else launch
 
-    def _scaled(self, grid: Any) -> tuple[Any, ...]:
+    def _scaled(self, grid: Any) -> Dim3:
         """Turn programs into blocks: a program has as many as Triton's num_ctas says."""
-        sizes = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)
-        return (sizes[0] * self._ctas, *sizes[1:]) if sizes else sizes
+        try:
+            x, y, z = dim3(grid, "grid")
+        except LaunchConfigError as error:
+            raise error.of_kernel(self.name) from None
+        return x * self._ctas, y, z
 
     def leaves(self, args: Sequence[Any], keywords: dict[str, Any]) -> list[Any]:
         """Return the values that arguments stand for, tuples and tensor descriptors one by one; take named ones out."""
