@@ -191,7 +191,7 @@ def test_what_the_rules_take_the_driver_takes(kernels: podium.Module) -> None:
     """Whatever the sizes, strides, boxes and modes, the driver never has to say that it cannot be, without a word why."""
     choose, array = random.Random(3).choice, podium.empty(1 << 16, "fp32")
     lengths, boxes = (1, 2, 7, 8, 16, 33, 256, 1000, 1 << 32), (1, 2, 3, 4, 8, 16, 64, 100, 256)
-    taken = 0
+    taken, refused = 0, []
     for _ in range(3000):
         axes, columns = choose((1, 2, 3, 4, 5)), choose((False, True))
         shape = tuple(choose(lengths) for _ in range(axes))
@@ -209,10 +209,13 @@ def test_what_the_rules_take_the_driver_takes(kernels: podium.Module) -> None:
                 im2col_tensor_map(view, *corners, choose(boxes), choose(boxes), **words)
             else:
                 tensor_map(view, tuple(choose(boxes) for _ in shape), **words)
-        except ArgumentValueError:
+        except ArgumentValueError as error:
+            # What the driver asks of columns with interleaved channels is not published.
+            if "the driver refuses" in str(error) and not (columns and words["interleave"] != "none"):
+                refused.append(str(error))
             continue
         taken += 1
-    assert taken > 100
+    assert refused == [] and taken > 100
 
 
 def test_devices_without_tma_are_refused(gpu: NvidiaDriver) -> None:

@@ -95,6 +95,10 @@ with recording.failing("cuTensorMapEncodeTiled", 801):
 errors.append(refused(tensor_map, images, (1, 1, 1, 8), swizzle="128-atom-32"))
 errors.append(refused(im2col_tensor_map, images, (-1, -2), (-3, -4), 8, 32, swizzle="128-atom-64"))
 errors.append(refused(tensor_map, podium.empty((9, 9, 8), "fp32"), (100, 100, 8)))
+with recording.failing("cuTensorMapEncodeTiled", 1):
+    errors.append(refused(tensor_map, images, (1, 1, 1, 8)))
+long = Interface(images, (2, 1 << 31, 8), (1 << 36, 32, 4), "<f4")
+errors.append(refused(im2col_tensor_map, long, 0, 0, 8, 32))
 print(json.dumps([told, [own, launch.parameters[1].hex(), alive, gone() is None, depth], errors, copies]))
 """
 
@@ -174,6 +178,8 @@ def test_mistakes_are_told_before_the_driver_is_asked(outcome: Any) -> None:
         ("ArgumentValueError", "swizzle is '128-atom-32', which devices have from compute capability 10.0 on"),
         ("ArgumentValueError", "swizzle is '128-atom-64', which devices have from"),
         ("ArgumentValueError", "box is of 320000 bytes, which is more than a block has of shared memory, 232448 bytes"),
+        ("ArgumentValueError", "of 2x7x9x16 fp16 at"),
+        ("ArgumentValueError", "every axis but the first must have less than 2**31 elements"),
     ]
     for (kind, message), (expected_kind, part) in zip(outcome[2], expected, strict=True):
         assert kind == expected_kind, message

@@ -227,8 +227,8 @@ class Packer:
 
     def _export_to(self, device: int, given: int | None) -> int:
         """Return the stream that shall wait for an array: one that is captured waits for nothing but its capture."""
-        driver = self.driver
-        return driver.current_stream(device) if given is None or driver.capturing(device, given) else given
+        current = self.driver.current_stream(device)
+        return current if given is None or given == current or self.driver.capturing(device, given) else given
 
     def _check_array(self, slot: Slot, value: object, found: ArrayLocation) -> None:
         pointer = slot.parameter.type

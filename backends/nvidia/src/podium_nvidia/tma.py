@@ -16,6 +16,7 @@ from podium.errors import ArgumentTypeError, ArrayDeviceError, BackendError
 from podium_nvidia import api, context, libcuda
 from podium_nvidia.device import Attribute, attribute, capability
 from podium_nvidia.memory import pointer_device
+from podium_nvidia.status import INVALID_VALUE
 from podium_nvidia.tma_rules import (
     Modes,
     Tensor,
@@ -26,6 +27,7 @@ from podium_nvidia.tma_rules import (
     check_room,
     check_swizzle,
     integers,
+    wrong,
 )
 
 __all__ = ["TensorMap", "im2col_tensor_map", "tensor_map"]
@@ -125,6 +127,9 @@ def im2col_tensor_map(
     modes = Modes.of(what, swizzle, interleave, l2_promotion, fill)
     layout = _layout(what, array)
     tensor = Tensor.of(what, layout, dtype, modes, 3)
+    if not all(length < 1 << 31 for length in tensor.shape[1:]):
+        why = "where every axis but the first must have less than 2**31 elements"
+        raise wrong(what, "array", f"of shape {tensor.shape}", why)
     space = len(tensor.shape) - 2
     low = integers(what, "lower", lower, space, "axes of space")
     high = integers(what, "upper", upper, space, "axes of space")
@@ -201,7 +206,10 @@ def _encode(
             _reversed(ctypes.c_uint32, steps),
             *map(ctypes.c_int, (modes.interleave, modes.swizzle, modes.promotion, modes.fill)),
         )
-    api.check(status, f"{tensor.what}: {name} of {made.text}")
+    if status == INVALID_VALUE:
+        why = "which the driver refuses, and it does not say why; other modes, steps of 1 or a smaller box may do"
+        raise wrong(tensor.what, "array", f"the one {made.text}", why)
+    api.check(status, f"{tensor.what}: {name} {made.text}")
 
 
 def _device(what: str, layout: ArrayLayout) -> int:
