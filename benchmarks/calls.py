@@ -15,6 +15,7 @@ from podium._bench.comparison import compare
 from podium._bench.report import Report
 from podium._bench.turns import Effort, take_turns
 from podium._extension import Extension
+from podium._tensor_reader import tensor_reader
 
 from podium_nvidia import libcuda
 
@@ -38,10 +39,11 @@ WAYS = {
     "torch asked for the current stream": 10,
     "torch asked for both": 11,
     "torch asked for both, the lock let go of": 12,
+    "three tensors of torch read as podium does": 13,
 }
 """Ways by their numbers in calls.c; those from `OF_TORCH` on ask a library that has an exchange table."""
 
-OF_TORCH = 9
+OF_TORCH, READ = 9, 13
 
 
 def measure(report: Report, effort: Effort, kernel: podium.Kernel) -> None:
@@ -56,13 +58,16 @@ def measure(report: Report, effort: Effort, kernel: podium.Kernel) -> None:
     kernel[1, BLOCK](*arguments.tensors, arguments.n)  # which makes the context current
     _check(library.cuKernelGetFunction(ctypes.byref(function), ctypes.c_void_p(handle)))
     numbers = (call, found.value, extended, handle, function.value, BLOCK, stream.handle)
-    module.setup((*numbers, *arguments.addresses, arguments.n, CUDA), *arguments.tensors, table)
+    reader = tensor_reader(type(arguments.tensors[0]))
+    module.setup((*numbers, *arguments.addresses, arguments.n, CUDA), *arguments.tensors, table, reader)
     loop = module.loop
 
     def clocked(number: int) -> Callable[[], object]:
         return lambda: LAUNCHES * loop(number, LAUNCHES)
 
-    ways = {name: clocked(number) for name, number in WAYS.items() if table is not None or number < OF_TORCH}
+    missing = {number for number in WAYS.values() if number >= OF_TORCH and table is None}
+    missing |= {READ} if reader is None else set()
+    ways = {name: clocked(number) for name, number in WAYS.items() if number not in missing}
     times = take_turns(ways, effort, dict.fromkeys(ways, LAUNCHES), podium.synchronize, clocked=ways)
     sample = f"one is {LAUNCHES} launches"
     compare(report, "The driver's call", times, what="in a loop in C", reference=(PLAIN, "plain"), sample=sample)
