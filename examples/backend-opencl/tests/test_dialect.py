@@ -147,6 +147,37 @@ struct Shape {
 __device__ int shaped() { Shape s; s.all[Shape::CORNERS - 1].x = 3; return s.all[3].x + (int)Shape::Kind::Solid; }
 __device__ float made_of(float a, float b) { Vec v(a, b), w(a, v.y); return v.x + w.y; }  // no functions
 __device__ int sized(int n) { dim3 one, two(2), all = dim3(n, 2, 3); return one.x + two.x * two.y + all.x * all.z; }
+template <int N> struct Row {
+    int v[N];
+    __device__ int& operator[](int i) { return v[i]; }
+    __device__ const int& operator[](int i) const { return v[i]; }
+    __device__ Row& operator+=(int a) { for (int i = 0; i < N; i++) v[i] += a; return *this; }
+    __device__ Row& operator++() { return *this += 1; }
+    __device__ Row operator++(int) { Row before = *this; ++*this; return before; }
+};
+template <int N> __device__ int last_of(const Row<N>& row) { return row[N - 1]; }
+__device__ float& largest(float* p, int n)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++) if (p[i] > p[best]) best = i;
+    return p[best];
+}
+__device__ int rows()
+{
+    __shared__ Row<2> all;
+    Row<3> own = {{1, 2, 3}};
+    own[1] = 10;
+    (own += 1)[0] = 5;
+    float f[3] = {1, 9, 4};
+    largest(f, 3) = 0;
+    int& first = own[0];
+    first++;
+    all[1] = own++[2];
+    return (++own)[2] * 1000 + all[1] * 100 + last_of(own) + own[0] + (int)largest(f, 3);
+}
+constexpr int squared(int a) { return a * a; }
+constexpr int halvings(int n) { return n <= 1 ? 0 : 1 + halvings(n / 2); }
+__device__ int computed(int n) { int a[squared(3)]; a[8] = halvings(64); return a[8] + sizeof(a) + squared(n); }
 struct Bits { int b; __device__ int which() { return 1; } __device__ int which() const { return 2; } };
 __device__ int over_const(int* p) { return 1; }
 __device__ int over_const(const int* p) { return 2; }
@@ -185,6 +216,7 @@ _INTEGERS: tuple[tuple[str, int], ...] = (
     ("fold<int, Sum>(in, 4)", 11), ("fold<int, Most>(in, 4)", 11),
     ("Pair<int>{3, 4}.first + Pair<int>::N + Pair<int>{5, 6}.sum()", 16), ("__popc(255) + __clz(1) + __ffs(8)", 43),
     ("__popcll(~0ull)", 64), ("shaped()", 9), ("sized(5)", 18), ("constness(in)", 2121),
+    ("rows()", 6000 + 400 + 6 + 8 + 4), ("computed(in[0])", 6 + 36 + 9),
     ("alignof(Vec) + alignof(double)", 12),
     ("__mul24(0x1000003, -2) + (int)__umul24(0x1000003u, 2u)", 0), ("'\\xff' + '\\101'", 64), ("lroundf(2.5f)", 3),
     ("__float2int_rz(3e10f) == 2147483647", 1), ("__float2int_rn(__int_as_float(0x7fc00000))", 0),

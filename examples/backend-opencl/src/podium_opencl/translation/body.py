@@ -32,8 +32,8 @@ class Body(Masked):
         return spelled(self.result_type(), "podium_result")
 
     def result_type(self) -> Type:
-        """Return the type that the function returns, with the space that its pointer has."""
-        if self.result.kind == "pointer":
+        """Return the type that the function returns, with the space that its pointer or reference has."""
+        if self.result.kind in ("pointer", "reference"):
             return replace(self.result, space=self.learned.get(0, "global"))
         return self.result
 
@@ -93,6 +93,8 @@ def _pass(
         else:
             with body.at(node):
                 body.result = _result(body, node)
+                if this is not None and this.type.kind != "pointer" and body.result.kind == "reference":
+                    body.result = body.result.target.plain()  # the object goes with the function, so a value is left
     listed = [_entered(body, index, each, is_kernel) for index, each in enumerate(parameters)]
     uniform = [(each.name, each.uniform) for each in parameters]
     body.varying = varying_variables(code, uniform, body.scope, instance.masked)
@@ -133,7 +135,7 @@ def _result(body: Body, node: Node) -> Type:
         if "pointer" in declarator.type:
             kind = Type("pointer", to=kind, space=None, size=8)
         elif "reference" in declarator.type:
-            raise Refusal("podium-opencl has no functions that return references: return the value or a pointer")
+            kind = Type("reference", to=kind, space=None, size=8)
         inner = declarator.child_by_field_name("declarator")
         declarator = inner or next((each for each in declarator.named_children if "declarator" in each.type), None)
     return kind

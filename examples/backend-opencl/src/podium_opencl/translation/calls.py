@@ -193,7 +193,34 @@ class Calls(Overloads):
             raise self.refused(node, f"no {name} for {kinds}")
         return self._called(node, chosen, values, None)
 
+    def _computed(self, chosen: Candidate, given: Sequence[Given]) -> Value | None:
+        """Compute a constexpr function that is one expression, of constants; None if that is for the compiler to do."""
+        node = chosen.function.node
+        code = node.child_by_field_name("body")
+        inside = [each for each in code.named_children if each.type != "comment"] if code is not None else []
+        if len(inside) != 1 or inside[0].type != "return_statement" or len(given) != len(chosen.parameters):
+            return None
+        if not any(text_of(each) == "constexpr" for each in node.children) or not inside[0].named_child_count:
+            return None
+        scope = Scope(chosen.bound.scope, kind="function")
+        for (name, kind), each in zip(chosen.parameters, given):
+            if not isinstance(each, Value) or each.constant is None or not kind.is_number:
+                return None
+            value = convert(loaded(each), kind)
+            scope.names[name] = Local(value.text, value.type, constant=value.constant)
+        value = self.whole.evaluate(inside[0].named_children[0], scope)
+        if value.constant is None or value.type.kind != "integer":
+            return None
+        specifier = node.child_by_field_name("type")
+        if specifier is None or specifier.type == "placeholder_type_specifier":
+            return value
+        return convert(value, self.resolution.specified(node, chosen.bound.scope))
+
     def _called(self, node: Node, chosen: Candidate, given: Sequence[Given], base: Value | None) -> Value:
+        if base is None:
+            computed = self._computed(chosen, given)
+            if computed is not None:
+                return computed
         arguments = list(given)
         texts: list[Value] = []
         parameters: list[Parameter] = []
@@ -237,14 +264,16 @@ class Calls(Overloads):
         else:
             texts = [each.text for each in values]
         call = f"{instance.name}({', '.join([*texts, *instance.implicit])})"
-        if not collective:
-            return Value(call, instance.result)
-        if instance.result == VOID:
+        if collective and instance.result == VOID:
             self.hoisted.append(f"{call};")
             return Value("", VOID)
-        name = self.fresh("result")
-        self.hoisted.append(f"{spelled(instance.result, name)} = {call};")
-        return Value(name, instance.result)
+        if collective:
+            name = self.fresh("result")
+            self.hoisted.append(f"{spelled(instance.result, name)} = {call};")
+            call = name
+        if instance.result.kind == "reference":
+            return Value(f"(*{call})", instance.result.target, None, True, instance.result.space or "?")
+        return Value(call, instance.result)
 
     def _passed(self, node: Node, given: Given, kind: Type) -> Value:
         """Convert an argument to its parameter's type; a reference is passed as an address."""

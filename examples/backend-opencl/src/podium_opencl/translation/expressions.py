@@ -10,7 +10,7 @@ from podium_opencl.translation.literals import Literals
 from podium_opencl.translation.places import Places, part
 from podium_opencl.translation.refusal import Refusal
 from podium_opencl.translation.symbols import text_of
-from podium_opencl.translation.types import BOOL, FLOAT, LONG, common, constant, promoted
+from podium_opencl.translation.types import BOOL, FLOAT, INT, LONG, common, constant, promoted
 from podium_opencl.translation.values import Value, convert, literal, loaded, named, truth, widened
 
 if TYPE_CHECKING:
@@ -199,15 +199,16 @@ class Expressions(Places, Literals):
     def _update_expression(self, node: Node) -> Value:
         value = self.value(part(node, "argument"))
         operator = text_of(part(node, "operator"))
-        if value.type.kind == "struct":
-            raise self.refused(node, f"podium-opencl has no {operator} of structs")
+        is_prefix = node.children[0].type == operator
+        if value.type.kind == "struct":  # what stands behind its object has an int, to be told from what stands before
+            return self.overloaded(node, f"operator{operator}", [value] if is_prefix else [value, Value("0", INT, 0)])
         if value.type.const or value.space == "constant":
             raise self.refused(node, f"{text_of(part(node, 'argument'))} is const and cannot be changed by {operator}")
         if not value.is_lvalue or value.in_memory or value.type.kind not in ("integer", "real", "pointer"):
             raise self.refused(node, f"write x {operator[0]}= 1 instead of {operator}")
         if value.type.name == "bool":
             raise self.refused(node, f"{operator} of {text_of(part(node, 'argument'))}")
-        if node.children[0].type == operator:
+        if is_prefix:
             return replace(value, text=f"({operator}{value.text})", constant=None)
         return Value(f"({value.text}{operator})", value.type)
 

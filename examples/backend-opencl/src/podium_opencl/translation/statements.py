@@ -13,7 +13,7 @@ from podium_opencl.translation.symbols import (
     text_of,
 )
 from podium_opencl.translation.types import VOID, Type
-from podium_opencl.translation.values import Value, convert, loaded, named, truth
+from podium_opencl.translation.values import Value, convert, identity, loaded, named, truth
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -231,6 +231,8 @@ class Statements(Declarations):
             raise self.refused(node, "a value is returned from a function that returns none")
         if self.result.kind == "auto":
             self.result = loaded(self.value(values[0])).type
+        if self.result.kind == "reference":
+            return self._referred(values[0])
         if self.result.kind == "pointer":
             if text_of(values[0]) in ("nullptr", "NULL", "0"):
                 return convert(self.rvalue(values[0]), replace(self.result, space=self.learned.get(0))).text
@@ -238,6 +240,16 @@ class Statements(Declarations):
             self.learn(0, value.type.space)
             return value.text
         return self.converted(values[0], self.result).text
+
+    def _referred(self, node: Node) -> str:
+        """Translate what a function returns a reference to, into its address."""
+        value, target = self.value(node), self.result.target
+        if not value.is_lvalue or identity(value.type) != identity(target) or value.type.kind == "pointer":
+            raise self.refused(node, f"podium-opencl cannot return {text_of(node)} as a reference to {named(target)}")
+        if value.type.const and not target.const:
+            raise self.refused(node, f"{text_of(node)} is const, and returned as a reference to {named(target)}")
+        self.learn(0, value.space)
+        return f"(&{value.text})"
 
     def _plain_break_statement(self, node: Node) -> str:
         loop = self.loops[-1] if self.loops else None
