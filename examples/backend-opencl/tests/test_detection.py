@@ -131,10 +131,11 @@ def test_devices_that_cannot_be_used_are_told_one_by_one(opencl: Driver) -> None
         "    tried.append(self)\n"
         "    if len(tried) > 1:\n        return make(self)\n"
         "    return device.opencl().CommandQueue(self.context, self.handle, properties=1 << 40)\n"
-        "device.OpenDevice.make_queue = fail\n" + _FIRST_USE,
-        POCL_DEVICES="pthread pthread",
+        "device.OpenDevice.make_queue = fail\n" + _FIRST_USE
     )
-    assert done.stdout.splitlines() == ["1", "None"], done.stderr
+    left = len(opencl.devices()) - 1
+    first, second = done.stdout.splitlines()
+    assert (first, second) == (str(left), "None") if left else "cannot be opened: CL_" in first, done.stderr
     done = run("import podium_opencl.device as device\ndevice._has_svm = lambda handle: False\n" + _FIRST_USE)
     first, second = done.stdout.splitlines()
     assert first == f"BackendError {second}" and "has no shared virtual memory" in second, done.stderr

@@ -180,6 +180,15 @@ def test_lines_point_to_the_users_text() -> None:
     assert '#line 8 "user.cu"\n(x_[1] = 3);' in text
 
 
+def test_lines_are_joined_as_cpp_joins_them() -> None:
+    """A backslash at the end of a line joins two lines, in the middle of a word, too; places stay those of the text."""
+    source = _kernel("x[0] = thread\\\nIdx.x; // never \\\nthe end\n  x[1] = no\\\nwhere + 1;")
+    with pytest.raises(CompileError, match="undeclared identifier 'nowhere'") as caught:
+        _translated(source, "f")
+    (found,) = caught.value.diagnostics
+    assert (found.line, found.column) == (8, 10)
+
+
 def test_mistakes_in_headers_are_found_there(tmp_path: Path) -> None:
     """A header is a part of the text, with lines of its own."""
     (tmp_path / "part.h").write_text("// fine\n__device__ int g() { return nowhere; }\n")

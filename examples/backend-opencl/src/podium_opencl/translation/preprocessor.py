@@ -305,7 +305,7 @@ def _joined(tokens: Sequence[Token]) -> Preprocessed:
             lines.append("")
         if token.spaced and lines[-1]:
             lines[-1] += " "
-        text = token.text.replace("\\\n", "").replace("\n", "\\n") if token.kind != "raw" else token.text
+        text = token.text.replace("\n", "\\n") if token.kind != "raw" else token.text
         if "\n" in text:
             raise Refusal("podium-opencl has no raw strings over several lines", token.place)
         found.columns[-1].append((len(lines[-1].encode()), token.place.column))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from podium_opencl.translation.refusal import Place, Refusal
 
@@ -12,7 +14,7 @@ __all__ = ["Token", "lines_of_tokens", "tokens_of"]
 
 _LEXEME = re.compile(
     r"""
-      (?P<space>(?:[ \t\f\v]|\\\n)+ | //(?:\\\n|[^\n])* | /\*.*?\*/)
+      (?P<space>[ \t\f\v]+ | //[^\n]* | /\*.*?\*/)
     | (?P<line>\n)
     | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)")
     | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
@@ -37,9 +39,17 @@ class Token:
 
 
 def tokens_of(text: str, file: str) -> Iterator[Token]:
-    """Cut a text into tokens, with one of kind "line" at each end of a line; comments are space. Raises `Refusal`."""
+    """Cut a text into tokens, with one of kind "line" at each end of a line; comments are space. Raises `Refusal`.
+
+    A backslash at the end of a line joins it with the next one, also in the middle of a word.
+    """
+    pieces = text.split("\\\n")
+    joints = deque(accumulate(map(len, pieces[:-1])))  # where lines were joined, in the text that follows
+    text = "".join(pieces)
     line, start, spaced, position = 1, 0, False, 0
     while position < len(text):
+        while joints and joints[0] <= position:
+            line, start = line + 1, max(start, joints.popleft())
         match = _LEXEME.match(text, position)
         assert match is not None  # a single character always matches
         kind, lexeme, place = str(match.lastgroup), match[0], Place(file, line, position - start + 1)
