@@ -88,6 +88,12 @@ def test_asking_starts_nothing() -> None:
     assert (reason, imported, opened) == (inactive_reason(), [], [])
 
 
+def test_a_process_that_used_no_device_ends_without_starting_one() -> None:
+    """At its end a process waits for the devices that it has opened, and opens none for that."""
+    done = run("import atexit, sys, podium_opencl.stream\natexit._run_exitfuncs()\nprint('pyopencl' in sys.modules)")
+    assert done.stdout == "False\n", done.stderr
+
+
 def test_no_pyopencl_is_a_reason(tmp_path: Path) -> None:
     """Without pyopencl the backend says how to install it."""
     done = run(

@@ -186,7 +186,7 @@ def test_lines_are_joined_as_cpp_joins_them() -> None:
     with pytest.raises(CompileError, match="undeclared identifier 'nowhere'") as caught:
         _translated(source, "f")
     (found,) = caught.value.diagnostics
-    assert (found.line, found.column) == (8, 10)
+    assert (found.line, found.column) == (7, 10)
 
 
 def test_mistakes_in_headers_are_found_there(tmp_path: Path) -> None:

@@ -16,7 +16,15 @@ from podium_opencl.facts import WARP_SIZE, DeviceFacts
 from podium_opencl.opencl import opencl
 from podium_opencl.status import describe, status_of, unusable
 
-__all__ = ["OpenDevice", "device_of_arch", "is_forked", "known_versions", "open_device", "open_devices"]
+__all__ = [
+    "OpenDevice",
+    "device_of_arch",
+    "is_forked",
+    "known_versions",
+    "open_device",
+    "open_devices",
+    "started_devices",
+]
 
 _PLATFORM_VARIABLE = "PODIUM_OPENCL_PLATFORM"
 
@@ -94,14 +102,22 @@ def open_devices() -> tuple[OpenDevice, ...]:
     `ForkedProcessError` in a child of a process that had asked, since the threads of the platforms are not there.
     """
     global _devices, _process
-    if _devices is not None and _process == os.getpid():
-        return _devices
+    found = started_devices()
+    if found:
+        return found
     with _lock:
         if is_forked():
             raise ForkedProcessError("opencl", _process)
         if _devices is None:
-            _devices, _process = _find(), os.getpid()
+            found = _find()
+            _process = os.getpid()  # before the devices are there, or others would take this process for a child
+            _devices = found
         return _devices
+
+
+def started_devices() -> tuple[OpenDevice, ...]:
+    """Return the devices that this process has opened: none before OpenCL is used, and none of its parent's."""
+    return _devices if _devices is not None and _process == os.getpid() else ()
 
 
 def is_forked() -> bool:

@@ -31,7 +31,10 @@ _STATUSES = {
     -4: ("CL_MEM_OBJECT_ALLOCATION_FAILURE", "the device has no memory left for this"),
     -5: ("CL_OUT_OF_RESOURCES", "the device has too little of something, such as registers or local memory"),
     -6: ("CL_OUT_OF_HOST_MEMORY", "the host has no memory left for this"),
-    -7: ("CL_PROFILING_INFO_NOT_AVAILABLE", "the time of this command was not taken"),
+    -7: (
+        "CL_PROFILING_INFO_NOT_AVAILABLE",
+        "the time of this command was not taken; a queue of pyopencl's takes it with PROFILING_ENABLE",
+    ),
     -11: ("CL_BUILD_PROGRAM_FAILURE", "the program could not be built"),
     -14: ("CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST", "a command that was waited for has failed"),
     -30: ("CL_INVALID_VALUE", "a value is outside what the call takes"),

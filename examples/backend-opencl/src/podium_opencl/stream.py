@@ -15,7 +15,7 @@ from typing import Any
 
 from podium.errors import LaunchError, PodiumError
 
-from podium_opencl.device import is_forked, open_device, open_devices
+from podium_opencl.device import is_forked, open_device, started_devices
 from podium_opencl.opencl import opencl
 from podium_opencl.status import INVALID_QUEUE, SUCCESS, launch_error, status_of
 
@@ -146,6 +146,5 @@ def wait_for(events: Iterable[Any]) -> int:
 def _finish() -> None:
     """Wait for all work: what it works on goes away with the process."""
     with suppress(PodiumError):
-        if not is_forked():
-            for device in open_devices():
-                synchronize(device.index)
+        for device in started_devices():
+            synchronize(device.index)
