@@ -1,7 +1,7 @@
 """Launches of the interpreted level: the calls and the bytes of the generated C.
 
-They are calls of the OpenCL library and not of pyopencl, which would make an event for each launch and look at each
-argument's type: that took five times as long.
+They are calls of the OpenCL library and not of pyopencl, which makes an event for each launch, and an object for each
+argument.
 """
 
 from __future__ import annotations
