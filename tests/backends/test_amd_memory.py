@@ -13,7 +13,14 @@ from recording.hip.isolation import STAND_INS
 from recording.hip.machine import StandIn
 
 import podium
-from podium.errors import BackendError, ForkedProcessError, LaunchError, OutOfResourcesError, SettingError
+from podium.errors import (
+    ArgumentValueError,
+    BackendError,
+    ForkedProcessError,
+    LaunchError,
+    OutOfResourcesError,
+    SettingError,
+)
 
 pytest.importorskip("podium_amd", reason="podium-amd is not installed")
 pytest.importorskip("rocm.bindings.hip", reason="hip-python is not installed")
@@ -143,6 +150,20 @@ def test_streams_and_events(hip: StandIn) -> None:
     assert driver().current_device() == 0
     with pytest.raises(LaunchError, match="the time between two events"):
         driver().elapsed(0, 0, 0)
+
+
+def test_a_stream_tells_its_device(hip: StandIn) -> None:
+    """CTX-06: since HIP 6 a stream of another device is refused by name; before, nobody can tell."""
+    there, x = podium.Stream(device=1), podium.empty(4)
+    known = driver().stream_device(there.handle)
+    assert known == (1 if hasattr(hip.runtime.library, "hipStreamGetDevice") else None)
+    with pytest.raises(ArgumentValueError, match="is of device 1, and not of device 0"):
+        x.tobytes(stream=there)
+    if known is not None:
+        with pytest.raises(ArgumentValueError, match=f"stream {there.handle:#x} is of device 1, and not of device 0"):
+            podium.synchronize(0, there.handle)
+    assert [driver().stream_device(each) for each in (0, 1, 2)] == [None] * 3
+    assert hip.runtime.hipPeekAtLastError() == 0
 
 
 def test_devices_are_what_hip_says(hip: StandIn) -> None:

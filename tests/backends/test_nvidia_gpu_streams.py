@@ -305,6 +305,8 @@ def test_a_graph_keeps_the_code_that_it_launches(gpu: NvidiaDriver, level: str) 
 def test_the_legacy_stream_beside_a_capture(gpu: NvidiaDriver, kernels: podium.Module) -> None:
     """A stream that waits for the legacy one is captured: the legacy one says that it cannot be used."""
     cuda = bindings()
+    kernels["add"][1, 1](podium.asarray([1]), 1)  # which leaves a context current
+    podium.synchronize()
     blocking = int(checked(cuda.cuStreamCreate(0)))
     assert not gpu.capturing(0, blocking) and not gpu.capturing(0, 0)
     checked(cuda.cuStreamBeginCapture(blocking, cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))

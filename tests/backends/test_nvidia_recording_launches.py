@@ -345,3 +345,23 @@ def test_the_two_levels_are_each_others_oracle(recording: Recording, monkeypatch
             assert first[0][11] == packed
 
     compare()
+
+
+def test_a_stream_of_another_device_is_named(recording: Recording, level: str) -> None:
+    """CTX-06: CUDA launches in the context of the stream, so with debugging on a launch asks whose an integer is;
+    copies, events and waiting always do."""
+    kernel, x = kernels()["bounded"], podium.empty(64, "i32")
+    there, here = podium.Stream(1), podium.Stream(0)
+    kernel[1, 1](x, stream=there.handle)
+    with (
+        podium.debugging(),
+        pytest.raises(ArgumentValueError, match="^bounded: .* is of device 1, and not of device 0"),
+    ):
+        kernel[1, 1](x, stream=there.handle)
+    for use in (x.tobytes, podium.Event(0).record, lambda stream: podium.synchronize(0, stream)):
+        use(stream=here.handle)
+        with pytest.raises(ArgumentValueError, match=f"stream {there.handle:#x} is of device 1, and not of device 0"):
+            use(stream=there.handle)
+    podium.synchronize(stream=there.handle)
+    kernel[1, 1](podium.empty(64, "i32", device=1), stream=there.handle)
+    assert recording.last().device == 1

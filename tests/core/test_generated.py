@@ -119,6 +119,23 @@ def test_a_launch_made_on_the_generated_level_is_called_in_c(fake: FakeDriver) -
     assert [launch.grid[0] for launch in fake.launches] == [1, 2, 2]
 
 
+def test_a_kept_launch_is_generated_once_the_kernel_is_warm(
+    fake: FakeDriver, auto: None, cold_builds: None, python_launches: list[int]
+) -> None:
+    """warm_up() moves launches that a program has kept, those that it has launched and others, also by a configuration."""
+    kernel = podium.kernel("__global__ void k(float* x, double kept_from_before) {}")
+    kept = [kernel[1, 32], kernel[podium.LaunchConfig(2, 32)], kernel.binding().launch([3], 32), kernel[[4], 32]]
+    kept[0](None, 1)
+    assert len(python_launches) == 1
+    kernel.warm_up()
+    for launch in kept:
+        assert isinstance(launch, Launch)
+        launch(None, 1)
+        launch(None, 1, stream=5)
+    assert len(python_launches) == 1
+    assert [launch.grid[0] for launch in fake.launches] == [1, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
 def test_the_background_build_arrives(
     fake: FakeDriver, auto: None, cold_builds: None, python_launches: list[int]
 ) -> None:

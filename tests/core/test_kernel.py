@@ -776,6 +776,38 @@ def test_an_unload_while_a_launch_looks_its_function_up(level: str, monkeypatch:
     assert (len(driver.launches), driver.stale, len(driver.loaded)) == (4, 1, 1)
 
 
+class Losing(FakeDriver):
+    """A driver whose next launch comes when another thread has unloaded its code, `times` in a row."""
+
+    def __init__(self, unload: Callable[[], object], times: int) -> None:
+        super().__init__()
+        self._unload_first, self.times = unload, times
+
+    def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
+        if self.times:
+            self.times -= 1
+            self._unload_first()
+            return 400
+        return super()._record(name, device, shape, stream, values)
+
+
+def test_a_launch_whose_code_goes_before_the_driver_has_it(level: str) -> None:
+    """LIF-04: the driver refuses a function that another thread has unloaded; the launch loads it, and is made once."""
+    kernel = podium.kernel(SOURCE)
+    driver = Losing(kernel.unload, 0)
+    launch = kernel.binding(driver).get((1, 1))
+    for _ in range(3):
+        launch(None, 1)
+    driver.times = 2
+    launch(None, 5)
+    assert [each.parameters[1][0] for each in driver.launches] == [1, 1, 1, 5] and len(driver.loaded) == 1
+    launch(None, 6)
+    assert len(driver.launches) == 5 and driver.unloaded == ["k", "k"]
+    driver._unload_first, driver.times = lambda: None, 1
+    with pytest.raises(LaunchError, match="FAKE_ERROR_400"):  # what was not unloaded has failed
+        launch(None, 7)
+
+
 def test_a_dropped_kernel_is_unloaded_once(fake: FakeDriver, level: str) -> None:
     """LIF-04: when a kernel dies its code is released on every device, once; a kept launch keeps it alive."""
     kernel = podium.kernel(SOURCE)

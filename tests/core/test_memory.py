@@ -465,7 +465,7 @@ def test_a_device_and_a_stream_of_another_one(calls: list[tuple[str, int, int | 
         lambda: podium.synchronize(0, stream),
         capture,
     ):
-        with pytest.raises(ArgumentValueError, match="on fake device 1> is of another device than 0; leave out the de"):
+        with pytest.raises(ArgumentValueError, match="on fake device 1> is of device 1, and not of device 0. Take"):
             take()
 
 

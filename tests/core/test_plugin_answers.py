@@ -301,3 +301,12 @@ def test_rediscovery_sees_a_mended_driver(site: Site) -> None:
     answering(site, "gpu")
     config.rediscover()
     assert config.resolve().name == "gpu"
+
+
+def test_an_interrupt_says_which_plug_in_was_asked(site: Site) -> None:
+    """Nothing guards against a plug-in that hangs; Ctrl-C ends that, and says whose it was and how to leave it out."""
+    answering(site, "hangs", probe="raise KeyboardInterrupt  # the user has waited long enough")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        DriverConfig().resolve()
+    said = "while backend 'hangs' of podium-hangs was asked if it can run; PODIUM_DISABLED_PLUGINS=hangs leaves it out"
+    assert str(caught.value) == said

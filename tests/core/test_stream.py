@@ -11,7 +11,7 @@ from fake_launching import ExchangeArray, exchange, exchange_type
 
 import podium
 from podium._stream import stream_handle
-from podium.errors import ArgumentError, ArgumentTypeError, ArgumentValueError
+from podium.errors import ArgumentError, ArgumentTypeError, ArgumentValueError, LaunchError
 from podium.testing import FakeArray, FakeDriver
 
 
@@ -150,3 +150,45 @@ def test_handles() -> None:
         with pytest.raises(kind) as caught:
             stream_handle(bad, FakeDriver())
         assert isinstance(caught.value, ArgumentError) and caught.value.argument == "stream"
+
+
+def test_a_stream_of_another_device_is_an_error_that_names_both(fake: FakeDriver) -> None:
+    """CTX-06: copies, events and waiting take streams of their own device only, however the stream is given."""
+    x, own = podium.asarray([1]), podium.Stream(0)
+    there = podium.Stream(1)
+    event = podium.Event(0)
+    uses = {
+        "copy_from": lambda stream: x.copy_from([2], stream=stream),
+        "tobytes": lambda stream: x.tobytes(stream=stream),
+        "numpy": lambda stream: x.numpy(stream=stream),
+        "empty": lambda stream: podium.empty(1, stream=stream, device=0),
+        "synchronize": lambda stream: podium.synchronize(0, stream),
+        "Event.record": event.record,
+    }
+    foreign = SimpleNamespace(__cuda_stream__=there.__cuda_stream__)
+    for what, use in uses.items():
+        use(own.handle)
+        for stream in (there, there.handle, foreign):
+            with pytest.raises(
+                ArgumentValueError, match=rf"^{what}: .* is of device 1, and not of device 0\. Take"
+            ) as caught:
+                use(stream)
+            assert caught.value.argument == "stream"
+
+
+def test_waiting_for_a_stream_goes_to_its_device(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTX-06: a stream tells where it is waited for and where memory is taken in its order, also as an integer."""
+    there, waited = podium.Stream(1), []
+    monkeypatch.setattr(fake, "synchronize", lambda *where: waited.append(where) or 0)
+    podium.synchronize(stream=there.handle)
+    there.synchronize()
+    assert waited == [(1, there.handle)] * 2
+    assert podium.empty(1, stream=there.handle).device == 1
+
+
+def test_the_error_of_a_launch_names_the_device_of_its_stream(fake: FakeDriver, launch: Any) -> None:
+    """CTX-06: a driver that refuses a launch for its stream says what is invalid; podium says whose stream it is."""
+    there = podium.Stream(1)
+    fake.next_status = 1
+    with pytest.raises(LaunchError, match=rf"\nStream {there.handle:#x} is of device 1: take one of device 0"):
+        launch(None, None, None, stream=there.handle)

@@ -43,6 +43,7 @@ class Binding:
             ) from error
         self.launcher = launcher_class(kernel, kernel.metadata, driver)
         self.epoch = 0
+        self.warm = False  # whether launches shall be generated from the next one on, whatever it costs that one
         self._codes: dict[Target, ObjectCode] = {}
         # Code that has variables belongs to the module; other code to the kernel, which gives it back.
         self._is_shared = kernel.module.program is not None
@@ -92,6 +93,14 @@ class Binding:
             self._launches[key] = generated
         if self.shortcut is None:
             self.shortcut = self.kernel._make_shortcut(self.launcher.module, self.driver, self._launches)
+
+    def warm_up(self) -> None:
+        """Wait for the generated level, and move launches there: those that are known now, others when called next."""
+        self.launcher.wait()
+        self.warm = True
+        for launch in list(self._launches.values()):
+            if isinstance(launch, Launch):
+                launch.twin()
 
     def _remember(self, key: Any, launch: Launch) -> None:
         if len(self._launches) >= _MOST_LAUNCHES:

@@ -173,11 +173,14 @@ class Kernel:
         return binding.load(binding.index(device)).handle
 
     def warm_up(self, device: int | None = None) -> None:
-        """Do everything that a first launch would do, and wait for the generated launcher if there can be one."""
-        launcher = self.binding().launcher
-        launcher.build()
+        """Do everything that a first launch would do, and wait for the generated launcher if there can be one.
+
+        Launches from then on are generated, also those that a program has kept from before.
+        """
+        binding = self.binding()
+        binding.launcher.build()
         self.load(device)
-        launcher.wait()
+        binding.warm_up()
 
     @property
     def level(self) -> str:
@@ -249,7 +252,7 @@ class Kernel:
         """Release the kernel's code on all devices. The next launch loads it again.
 
         Code that has variables belongs to the module, and stays: `Module.unload` releases it. A launch that another
-        thread is in the middle of may fail, since its code goes away under it.
+        thread is in the middle of is made with the code of before, or loads it again.
         """
         # First nobody finds the functions, then nobody keeps them, and only then they go: launches in other threads
         # that come between load them anew.

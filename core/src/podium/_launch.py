@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from podium._launch_config import Dim3, LaunchConfig, pack_attributes
 from podium._limits import check_features, check_function, check_limits
-from podium._state import ATTENDED, CAPTURES, words
-from podium._stream import stream_handle
-from podium.errors import ArgumentValueError, LaunchConfigError
+from podium._state import ATTENDED, CAPTURES, DEBUG, words
+from podium._stream import check_stream, stream_handle
+from podium.errors import ArgumentValueError, LaunchConfigError, LaunchError
 
 if TYPE_CHECKING:
     from podium._binding import Binding
@@ -61,6 +61,9 @@ class Launch:
             return
         if self._may_move:
             self._step()
+            if self.binding.warm and self._generated is not None:
+                self._generated(*args, **keywords)
+                return
         if keywords:
             self._with_keywords(args, keywords)
         else:
@@ -116,9 +119,14 @@ class Launch:
         return max(*config.grid, *config.block, *config.cluster) < 1 << 32 and config.shared < 1 << 63
 
     def _step(self) -> None:
-        """Take a step towards the generated twin, if its module is there: one a launch, beside which all are long."""
+        """Take a step towards the generated twin, if its module is there: one a launch, beside which all are long.
+
+        A kernel that was warmed up takes them at once.
+        """
         launcher = self.binding.launcher
-        if launcher.generated is None:
+        if self.binding.warm:
+            self.twin()
+        elif launcher.generated is None:
             launcher.promote()
         elif self._made is not None:
             self._move(self._made)
@@ -147,15 +155,23 @@ class Launch:
                 return
         if self.stream is not None:
             stream = self.stream
+            if words[ATTENDED] & DEBUG and self.stream_device is None:
+                check_stream(binding.name, driver, device, stream)
         elif stream is None:
             stream = driver.current_stream(device)
+        now = binding.epoch
         epoch, prepared = self._prepared
-        function = prepared.get(device) if epoch == binding.epoch else None
+        function = prepared.get(device) if epoch == now else None
         if function is None:
             function = self.prepare(device, stream)
             if function is None:
                 return
-        launcher.fire(self.config, device, stream, function, packed, args)
+        try:
+            launcher.fire(self.config, device, stream, function, packed, args)
+        except LaunchError:
+            if binding.epoch == now or driver.host_memory:
+                raise
+            self._run(args)  # another thread has unloaded the code in between
 
     def _with_keywords(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         stream, shared = keywords.pop("stream", None), keywords.pop("shared", None)

@@ -21,7 +21,7 @@ from podium._arguments import describe
 from podium._array_values import Values, check_element, read_values
 from podium._arrays import ANYWHERE, CPU, CUDA, HOST_TYPES, ArrayLocation
 from podium._element_types import ElementType, element_type
-from podium._stream import device_for, stream_handle
+from podium._stream import device_for, handle_on, stream_handle
 from podium._synchronize import synchronize
 from podium.errors import ArgumentTypeError, ArgumentValueError
 
@@ -104,7 +104,7 @@ class Array:
         which variables can be, also takes what has as many bytes: a ctypes structure, a numpy record, bytes.
         Raises ArgumentTypeError or ArgumentValueError, which name the array, and the variable if it is one's memory.
         """
-        handle = stream_handle(stream, self.driver)
+        handle = handle_on("copy_from", self.driver, self.device, stream)
         values = self._values_of(value, handle)
         self._copy(self.ptr, values, handle)
 
@@ -154,7 +154,7 @@ class Array:
     def tobytes(self, *, stream: Any = None) -> bytes:
         """Return a copy of the memory, after waiting for the launches before; with a stream, for those in it."""
         data = ctypes.create_string_buffer(max(1, self.nbytes))
-        self._copy(ctypes.addressof(data), self._own(), stream_handle(stream, self.driver))
+        self._copy(ctypes.addressof(data), self._own(), handle_on("tobytes", self.driver, self.device, stream))
         return data.raw[: self.nbytes]
 
     def numpy(self, *, stream: Any = None) -> Any:
@@ -173,7 +173,7 @@ class Array:
             else:
                 name = ml_dtypes.bfloat16
         copied = numpy.empty(self.shape, name)
-        self._copy(copied.ctypes.data, self._own(), stream_handle(stream, self.driver))
+        self._copy(copied.ctypes.data, self._own(), handle_on("numpy", self.driver, self.device, stream))
         return copied
 
     def tolist(self) -> Any:

@@ -75,10 +75,11 @@ class Backend:
     def probe(self) -> Probe:
         """Ask whether the backend can run here, anew each time: the plug-in if it answers, else the driver class."""
         if self.state in ("ready", "found"):
-            if self.plugin is not None and self.plugin.detects:
-                return _ask("podium_inactive_reason()", self.plugin.inactive_reason, self.plugin)
-            if self.driver_class is not None:
-                return probe(self.driver_class)
+            with _interrupt_names(f"backend {self.name!r} of {self.distribution} was asked if it can run", self.name):
+                if self.plugin is not None and self.plugin.detects:
+                    return _ask("podium_inactive_reason()", self.plugin.inactive_reason, self.plugin)
+                if self.driver_class is not None:
+                    return probe(self.driver_class)
         state: Literal["failed", "disabled", "unready"] = (
             self.state if self.state in ("disabled", "unready") else "failed"
         )
@@ -87,6 +88,16 @@ class Backend:
     def reason(self) -> str | None:
         """Say why the backend cannot run here; None if it can."""
         return self.probe().reason
+
+
+@contextmanager
+def _interrupt_names(what: str, name: str) -> Iterator[None]:
+    """Let Ctrl-C say what it has interrupted, since what hangs is a plug-in's and nobody else sees which."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.args = interrupt.args or (f"while {what}; PODIUM_DISABLED_PLUGINS={name} leaves it out",)
+        raise
 
 
 class _Asking(_local):
@@ -175,7 +186,8 @@ class Discovery:
                 return known
             if name not in self._by_hand and name not in self._installed():
                 return None
-            backend = self._load(name, whole)
+            with _interrupt_names(f"the plug-in of backend {name!r} was loaded", name):
+                backend = self._load(name, whole)
             if backend.state == "unready":
                 return backend
             return (self._found if backend.state == "found" else self._settled).setdefault(name, backend)

@@ -42,6 +42,11 @@ def status_error(
     about = surroundings(driver, device, binary)
     if about:
         message += f"\n{about}"
+    owner = driver.stream_device(stream) if stream else None
+    if owner is not None and owner != device:
+        message += (
+            f"\nStream {stream:#x} is of device {owner}: take one of device {device}, or arrays of device {owner}"
+        )
     certain = debugging() or (driver.host_memory and stream == 0 and grid != (0, 0, 0))
     if not certain and recent:
         message += (

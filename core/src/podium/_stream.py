@@ -12,7 +12,7 @@ from podium.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from podium.backend import Driver
 
-__all__ = ["device_for", "let_wait", "stream_handle"]
+__all__ = ["check_stream", "device_for", "handle_on", "let_wait", "stream_handle"]
 
 
 def stream_handle(stream: Any, driver: Driver) -> int | None:
@@ -56,22 +56,49 @@ def stream_handle(stream: Any, driver: Driver) -> int | None:
 
 
 def device_for(taker: str, driver: Driver, device: int | None, stream: Any) -> int:
-    """Return the index of the device that was given, or else of a podium stream, or else of the current device.
+    """Return the index of the device that was given, or else of the stream, or else of the current device.
 
-    Raises `LaunchConfigError` for a device that there is not, `ArgumentValueError` for a podium stream of another
-    device or backend; other streams do not tell whose they are.
+    Raises `LaunchConfigError` for a device that there is not, `ArgumentValueError` for a stream of another device or
+    backend, as far as the driver tells whose it is.
     """
-    own: int | None = stream.device if hasattr(type(stream), "_podium_stream") else None
-    if own is not None:
-        stream_handle(stream, driver)
+    own = _device_of(stream, stream_handle(stream, driver), driver)
     index = usable_device(taker, driver, own if device is None else device).index
-    if own is not None and own != index:
-        raise ArgumentValueError(
-            f"{taker}: {stream!r} is of another device than {index}; leave out the device, or take a stream of that",
-            argument="stream",
-            value=repr(stream),
-        )
+    _check_device(taker, stream, own, index)
     return index
+
+
+def handle_on(taker: str, driver: Driver, device: int, stream: Any) -> int | None:
+    """Return the handle of a stream that is to be used on a device, as `stream_handle` does.
+
+    Raises `ArgumentValueError` for a stream of another device, as far as the driver tells whose it is.
+    """
+    handle = stream_handle(stream, driver)
+    _check_device(taker, stream, _device_of(stream, handle, driver), device)
+    return handle
+
+
+def check_stream(taker: str, driver: Driver, device: int, stream: int) -> None:
+    """Raise `ArgumentValueError` for a stream of another device, as far as the driver tells whose it is."""
+    _check_device(taker, stream, driver.stream_device(stream) if stream else None, device)
+
+
+def _device_of(stream: Any, handle: int | None, driver: Driver) -> int | None:
+    if hasattr(type(stream), "_podium_stream"):
+        device: int = stream.device
+        return device
+    return driver.stream_device(handle) if handle else None
+
+
+def _check_device(taker: str, stream: Any, own: int | None, device: int) -> None:
+    if own is not None and own != device:
+        is_own = hasattr(type(stream), "_podium_stream")
+        name = repr(stream) if is_own else f"stream {stream:#x}" if isinstance(stream, int) else describe(stream)
+        raise ArgumentValueError(
+            f"{taker}: {name} is of device {own}, and not of device {device}. Take a stream of device {device}, which "
+            f"may wait for an event of the other; to wait for the other, podium.synchronize(stream=...)",
+            argument="stream",
+            value=name,
+        )
 
 
 def let_wait(kernel: str, driver: Driver, device: int, stream: int | None, others: Iterable[tuple[int, int]]) -> None:

@@ -16,7 +16,7 @@ from podium._active import driver_config
 from podium._arguments import describe
 from podium._limits import usable_device
 from podium._status import status_error
-from podium._stream import stream_handle
+from podium._stream import handle_on
 from podium._synchronize import synchronize
 from podium.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
@@ -50,7 +50,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait for the work in the stream. Raises `LaunchError` if it failed."""
-        synchronize(self.device, self.handle, driver=self.driver)
+        synchronize(stream=self, driver=self.driver)
 
     def record(self, *, timed: bool = True) -> Event:
         """Return a new event behind the work that is in the stream now."""
@@ -118,7 +118,7 @@ class Event:
         integer, or an object with ``__cuda_stream__``.
         """
         usable_device("Event.record", self.driver, self.device)
-        handle = stream_handle(stream, self.driver)
+        handle = handle_on("Event.record", self.driver, self.device, stream)
         capture = _capture.current(self.driver) if _state.attended() & _state.CAPTURES else None
         if handle is None:
             handle = self.driver.current_stream(self.device) if capture is None else capture.stream

@@ -316,6 +316,14 @@ class Driver(FeatureMethods, ABC):
         """Return a stream in the numbering of ``__dlpack__``, where CUDA's and ROCm's differ; None for no stream."""
         return None
 
+    def stream_device(self, stream: int) -> int | None:
+        """Return the device that a stream belongs to; None if that is not known, as of default streams.
+
+        Called for streams of others, wherever one is used that must be a device's own, and for the error of a launch.
+        It must not raise.
+        """
+        return None
+
     def can_access(self, device: int, peer: int) -> bool:
         """Tell whether kernels on a device, and `copy` on it, can reach the memory of a peer device."""
         return device == peer

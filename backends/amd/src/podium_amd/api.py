@@ -53,6 +53,7 @@ PROTOTYPES = {
     "hipStreamCreateWithPriority": "Pui",
     "hipStreamDestroy": "P",
     "hipStreamSynchronize": "P",
+    "hipStreamGetDevice": "PP",
     "hipStreamIsCapturing": "PP",
     "hipStreamWaitEvent": "PPu",
     "hipEventCreateWithFlags": "Pu",

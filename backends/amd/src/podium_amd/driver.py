@@ -146,6 +146,7 @@ class AmdDriver(Driver):
         return self._default_stream
 
     dlpack_stream = deferred(Driver.dlpack_stream, "podium_amd.stream")
+    stream_device = deferred(Driver.stream_device, "podium_amd.stream")
     capturing = deferred(Driver.capturing, "podium_amd.stream")
     synchronize = deferred(Driver.synchronize, "podium_amd.stream")
     create_stream = deferred(Driver.create_stream, "podium_amd.stream")

@@ -8,10 +8,18 @@ from contextlib import suppress
 from podium.errors import PodiumError
 
 from podium_amd import context
-from podium_amd.api import hip
+from podium_amd.api import has, hip
 from podium_amd.status import CAPTURE_IMPLICIT, STICKY, launch_error, take_last_error
 
-__all__ = ["capturing", "create_stream", "destroy_stream", "dlpack_stream", "synchronize", "without_alias"]
+__all__ = [
+    "capturing",
+    "create_stream",
+    "destroy_stream",
+    "dlpack_stream",
+    "stream_device",
+    "synchronize",
+    "without_alias",
+]
 
 _LEGACY, _LEGACY_ALIAS, _PER_THREAD = 0, 1, 2
 _NON_BLOCKING = 1  # hipStreamNonBlocking: it does not wait for the default stream
@@ -31,6 +39,17 @@ def without_alias(stream: int) -> int:
     Older ones take any handle that they do not know for an address.
     """
     return _LEGACY if stream == _LEGACY_ALIAS else stream
+
+
+def stream_device(stream: int) -> int | None:
+    """Return the device of a stream; None for default streams, which every device has, and before HIP 6."""
+    device = ctypes.c_int()
+    with suppress(PodiumError):
+        if stream not in (_LEGACY, _LEGACY_ALIAS, _PER_THREAD) and has("hipStreamGetDevice"):
+            if hip().hipStreamGetDevice(stream, ctypes.byref(device)) == 0:
+                return device.value
+            take_last_error()
+    return None
 
 
 def capturing(device: int, stream: int) -> bool:

@@ -73,6 +73,7 @@ _PROTOTYPES = {
     "cuStreamCreateWithPriority": "Pui",
     "cuStreamDestroy": "P",
     "cuStreamSynchronize": "P",
+    "cuStreamGetCtx": "PP",
     "cuStreamIsCapturing": "PP",
     "cuStreamWaitEvent": "PPu",
     "cuEventCreate": "Pu",

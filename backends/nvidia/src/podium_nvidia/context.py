@@ -15,7 +15,7 @@ from podium.backend import ForkSafeLock
 from podium_nvidia.api import check, driver, uninitialised
 from podium_nvidia.status import NO_CONTEXT, NOT_INITIALIZED, launch_error
 
-__all__ = ["current", "current_device", "current_primary", "primary", "relaxed", "some"]
+__all__ = ["current", "current_device", "current_primary", "device_of", "primary", "relaxed", "some"]
 
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
@@ -45,6 +45,16 @@ def current_device() -> int | None:
     if status:
         raise launch_error(status, "cuCtxGetDevice", 0)
     return device.value
+
+
+def device_of(context: int) -> int | None:
+    """Return the device of a context; None if the driver refuses to say."""
+    functions, device = driver(), ctypes.c_int()
+    if functions.cuCtxPushCurrent(context):
+        return None
+    status = functions.cuCtxGetDevice(ctypes.byref(device))
+    functions.cuCtxPopCurrent(ctypes.byref(ctypes.c_void_p()))
+    return None if status else device.value
 
 
 @contextmanager

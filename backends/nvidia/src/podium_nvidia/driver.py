@@ -143,6 +143,7 @@ class NvidiaDriver(Driver):
         return self._default_stream
 
     dlpack_stream = deferred(Driver.dlpack_stream, "podium_nvidia.stream")
+    stream_device = deferred(Driver.stream_device, "podium_nvidia.stream")
     capturing = deferred(Driver.capturing, "podium_nvidia.stream")
     synchronize = deferred(Driver.synchronize, "podium_nvidia.stream")
     create_stream = deferred(Driver.create_stream, "podium_nvidia.stream")

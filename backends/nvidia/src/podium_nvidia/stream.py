@@ -16,16 +16,29 @@ __all__ = [
     "create_stream",
     "destroy_stream",
     "dlpack_stream",
+    "stream_device",
     "synchronize",
 ]
 
 _LEGACY_OF_DLPACK = 1
+_DEFAULT_STREAMS = (0, 1, 2)
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: it does not wait for the legacy stream
 
 
 def dlpack_stream(stream: int) -> int:
     """Return a stream in DLPack's numbering: 1 is the legacy one there, and 0 is not allowed for CUDA."""
     return stream or _LEGACY_OF_DLPACK
+
+
+def stream_device(stream: int) -> int | None:
+    """Return the device of the context that a stream belongs to; None for default streams, which every context has."""
+    place = ctypes.c_void_p()
+    with suppress(PodiumError):
+        if stream not in _DEFAULT_STREAMS:
+            with context.some():
+                if driver().cuStreamGetCtx(stream, ctypes.byref(place)) == 0:
+                    return context.device_of(place.value or 0)
+    return None
 
 
 def capturing(device: int, stream: int) -> bool:

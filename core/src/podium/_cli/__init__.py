@@ -56,8 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = end.code if isinstance(end.code, int) else 1
         sys.stdout.flush()
         return status
-    except KeyboardInterrupt:
-        print("\npodium: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(" ".join(["\npodium: interrupted", *map(str, interrupt.args)]), file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The interpreter would flush at exit and complain then.

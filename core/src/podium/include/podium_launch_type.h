@@ -34,6 +34,17 @@ PODIUM_APART static int podium_prepare(struct podium_launch *self, int device, u
     return empty;
 }
 
+static int podium_launch_again(struct podium_launch *self, int device, uint64_t stream, void **addresses, int status) {
+    while (status != 0 && self->epoch != self->launcher->epoch) {
+        uint64_t function = 0;
+        memset(self->functions, 0, sizeof self->functions);
+        self->epoch = self->launcher->epoch;
+        if (podium_prepare(self, device, stream, &function) != 0) break;
+        status = podium_driver_launch(&self->shape, device, stream, function, addresses);
+    }
+    return status;
+}
+
 /* Whether a stream is podium's own and of another driver; one of this driver tells its device. The type that was seen last
  * is kept alive. */
 static int podium_is_of_another(PyObject *stream, PyObject *driver, int32_t *device) {
@@ -146,7 +157,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
             goto done;
         }
     }
-    result = podium_fire(&call, &self->shape, device, stream, function, values);
+    result = podium_fire(&call, self, &self->shape, device, stream, function, values);
 done:
     podium_release(&call);
     return result;

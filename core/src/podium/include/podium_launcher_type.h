@@ -42,7 +42,7 @@ static PyObject *podium_launcher_call(PyObject *callable, PyObject *const *args,
         } else {
             shape.grid[0] *= self->grid_scale;
             int device = call.device < 0 ? podium_driver_device() : call.device;
-            result = podium_fire(&call, &shape, device, stream, function, values);
+            result = podium_fire(&call, NULL, &shape, device, stream, function, values);
         }
     }
     podium_release(&call);

@@ -141,6 +141,7 @@ class FakeDriver(FakeGraphs):
         self.version = "1"
         self.variables: dict[int, dict[str, Buffer]] = {}
         self.streams: dict[int, int] = {}  # their priorities
+        self._homes: dict[int, int] = {}  # their devices
         self._memory: weakref.WeakSet[_Memory] = weakref.WeakSet()
         self._beside: dict[int, list[int]] = {}
         self._sizes: dict[int, tuple[int, ...]] = {}
@@ -285,6 +286,7 @@ class FakeDriver(FakeGraphs):
     def create_stream(self, device: int, priority: int) -> int:
         handle = next(self._handles)
         self.streams[handle] = priority
+        self._homes[handle] = device
         return handle
 
     def destroy_stream(self, stream: int, device: int) -> None:
@@ -319,6 +321,9 @@ class FakeDriver(FakeGraphs):
 
     def describe_status(self, status: int) -> tuple[str, str]:
         return f"FAKE_ERROR_{status}", f"the fake driver was told to fail with {status}"
+
+    def stream_device(self, stream: int) -> int | None:
+        return self._homes.get(stream)
 
     def capturing(self, device: int, stream: int) -> bool:
         return self.captured or stream in self._captures

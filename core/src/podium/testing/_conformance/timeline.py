@@ -59,6 +59,8 @@ class Timeline(Subject):
         assert len({*handles, driver.current_stream(device)}) == 4 and all(0 < each < 1 << 64 for each in handles)
         assert all(stream.device == device and stream.driver is driver for stream in streams)
         assert [stream.__cuda_stream__() for stream in streams] == [(0, handle) for handle in handles]
+        assert {driver.stream_device(handle) for handle in handles} <= {None, device}
+        assert driver.stream_device(driver.current_stream(device)) in (None, device)
         for stream in streams:
             stream.synchronize()
         del stream, streams
