@@ -103,7 +103,7 @@ def test_the_benchmark_of_a_gpu_runs(tmp_path: Path) -> None:
     if library.compiler() is None:
         pytest.skip("there is no C compiler for the library that stands in for the CUDA driver")
     (tmp_path / "torch.py").write_text(TORCH)
-    variables = library.environment(library.build(folder=tmp_path))
+    variables = library.environment(library.build())
     variables["PYTHONPATH"] = os.pathsep.join([str(tmp_path), variables["PYTHONPATH"]])
     printed, results = run(tmp_path, "gpu.py", "launch", "calls", "switch", variables=variables)
     rows = results["One launch"]

@@ -299,29 +299,40 @@ def needed(compiler: str) -> str:
     return compiler
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("standard", ["c11", "c17"])
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: "/".join(path.parts[-2:]))
-def test_launchers_compile_without_warnings(compiler: str, standard: str, template: Path, tmp_path: Path) -> None:
-    """Every backend's launcher is clean C11 and C17 for gcc and clang with strict warnings."""
-    folders = [INCLUDE_DIR, template.parent, template.parent / "include"]
-    for name, signature in SIGNATURES.items():
-        for scratch in (0, 2):
-            parameters = podium.Signature.parse(signature).parameters
-            path = tmp_path / f"{name.replace(' ', '-')}-{scratch}.c"
-            path.write_text(signature_source(parameters, scratch))
-    (tmp_path / "common.c").write_text(template.read_text())
+def check(compiler: str, standard: str, folder: Path, *folders: Path) -> None:
+    """Compile the sources in a folder with strict warnings, of which there must be none."""
     command = [
         needed(compiler),
         f"-std={standard}",
         *STRICT,
         MINOR,
-        *(f"-I{each}" for each in folders),
+        *(f"-I{each}" for each in (INCLUDE_DIR, *folders)),
         "-fsyntax-only",
         "-O1",
     ]
-    run = subprocess.run([*command, *sorted(tmp_path.glob("*.c"))], capture_output=True, text=True)
+    run = subprocess.run([*command, *sorted(folder.glob("*.c"))], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[:4000]
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("standard", ["c11", "c17"])
+def test_signatures_compile_without_warnings(compiler: str, standard: str, tmp_path: Path) -> None:
+    """What is generated of a signature, for all backends, is clean C11 and C17 for gcc and clang with strict warnings."""
+    for name, signature in SIGNATURES.items():
+        for scratch in (0, 2):
+            parameters = podium.Signature.parse(signature).parameters
+            path = tmp_path / f"{name.replace(' ', '-')}-{scratch}.c"
+            path.write_text(signature_source(parameters, scratch))
+    check(compiler, standard, tmp_path)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("standard", ["c11", "c17"])
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: "/".join(path.parts[-2:]))
+def test_templates_compile_without_warnings(compiler: str, standard: str, template: Path, tmp_path: Path) -> None:
+    """So is every backend's template, from which comes what its launchers have in common."""
+    (tmp_path / "common.c").write_text(template.read_text())
+    check(compiler, standard, tmp_path, template.parent, template.parent / "include")
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

@@ -2,7 +2,7 @@
 
     python exercise.py ROUNDS [TEMPLATE]
 
-With a template it launches one kernel of the fake driver through that template, and nothing else.
+With a template it launches at the end one kernel of the fake driver through that template.
 """
 
 from __future__ import annotations
@@ -318,17 +318,17 @@ def one_template(template: Path) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) > 2:
-        one_template(Path(sys.argv[2]))
-        print("survived")
-        return
     for _ in range(int(sys.argv[1])):
         driver = FakeDriver()
         for part in (scalars, structs, arrays, tensors, scratch, watched, lookups, interfaces, wrong_owners):
             part(driver)
         host(host_driver_class()())
         gc.collect()
-    print(f"{launches} launches, {failures} failures")
+    print(f"{launches} launches, {failures} failures", flush=True)
+    if len(sys.argv) > 2:
+        print("the template", file=sys.stderr, flush=True)
+        one_template(Path(sys.argv[2]))
+        print("survived")
 
 
 if __name__ == "__main__":

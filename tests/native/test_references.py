@@ -33,8 +33,8 @@ from podium import _generated
 from podium.errors import ArgumentError, LaunchConfigError, LaunchError
 from podium.testing import FakeArray, FakeDriver
 
-MANY = 20_000
-SOME = 4_000
+MANY = 5_000
+SOME = 1_200
 
 
 class Quiet(FakeDriver):
@@ -314,19 +314,19 @@ def test_memory_stays_flat(driver: FakeDriver, level: str, watched: bool) -> Non
             launch(arrays[index % 8], index, index / 3, None)
             launch(Library(64 * index), index, 0.5, 2**40 + index)
 
-    work(2000)
+    work(1000)
     gc.collect()
     tracemalloc.start()
     try:
         work(500)
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        work(4000)
+        work(2000)
         gc.collect()
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 40_000  # one leaked object of the smallest kind at each launch would be 128 000
+    assert grown < 40_000  # one leaked object of the smallest kind at each launch would be 64 000
 
 
 def resident() -> int:

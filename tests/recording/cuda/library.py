@@ -7,23 +7,23 @@ either `PODIUM_NVIDIA_LIBCUDA` names it before they do (`environment()` makes th
 
 from __future__ import annotations
 
-import atexit
 import ctypes
-import functools
 import hashlib
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from recording.builds import made
+
 SOURCES = Path(__file__).parent
 NEWEST = 13000
+_OF_THE_VERSION = SOURCES / "entry.c"  # the one source in which versions differ
 _ENTRY = re.compile(r"^(?:STREAM_)?ENTRY\((\w+), (\d+), (\w+)\)$", re.MULTILINE)
 
 
@@ -38,38 +38,39 @@ def compiler() -> str | None:
     return next((path for path in map(shutil.which, ("cc", "gcc", "clang")) if path), None)
 
 
-@functools.cache
-def _own_folder() -> Path:
-    folder = tempfile.mkdtemp(prefix="podium-recording-")
-    owner = os.getpid()
-    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
-    return Path(folder)
-
-
-@functools.cache
-def build(version: int = NEWEST, folder: Path | None = None, flags: tuple[str, ...] = ()) -> Path:
-    """Compile the library as a driver of a version, 12040 for 12.4, and return its path; once for each process.
+def build(version: int = NEWEST, flags: tuple[str, ...] = ()) -> Path:
+    """Compile the library as a driver of a version, 12040 for 12.4, and return its path; once for a run of the tests.
 
     What a driver of that version does not have is not exported either. Raises RuntimeError without a C compiler, and
     if there is a single warning.
     """
+    key = hashlib.sha256(" ".join(flags).encode()).hexdigest()[:8]
+
+    def compile_all(folder: Path) -> None:
+        sources = [path for path in sorted(SOURCES.glob("*.c")) if path != _OF_THE_VERSION]
+        _compile(folder, "-c", *flags, *map(str, sources))
+
+    def link(folder: Path) -> None:
+        symbols = [symbol for _, since, symbol in entries() if since <= version]
+        listed = "".join(f"{name}; " for name in symbols)
+        (folder / "exports").write_text(f"{{ global: podium_recording_*; {listed}local: *; }};\n")
+        objects = map(str, sorted(made(f"cuda-{key}", compile_all).glob("*.o")))
+        options = [f"-DPODIUM_RECORDING_VERSION={version}", "-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic"]
+        options += ["-Wl,--version-script=exports", "-o", "libcuda.so.1"]
+        _compile(folder, *flags, *options, str(_OF_THE_VERSION), *objects, "-lpthread")
+
+    return made(f"cuda-{version}-{key}", link) / "libcuda.so.1"
+
+
+def _compile(folder: Path, *arguments: str) -> None:
     program = compiler()
     if program is None:
         raise RuntimeError("there is no C compiler for the recording library")
-    folder = (folder or _own_folder()) / f"{version}-{hashlib.sha256(' '.join(flags).encode()).hexdigest()[:8]}"
-    folder.mkdir(parents=True, exist_ok=True)
-    symbols = [symbol for _, since, symbol in entries() if since <= version]
-    exports = folder / "exports"
-    listed = "".join(f"{name}; " for name in symbols)
-    exports.write_text(f"{{ global: podium_recording_*; {listed}local: *; }};\n")
-    path = folder / "libcuda.so.1"
-    command = [program, "-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", *flags]
-    command += [f"-DPODIUM_RECORDING_VERSION={version}", f"-Wl,-soname,{path.name}", "-Wl,-Bsymbolic"]
-    command += [f"-Wl,--version-script={exports}", *sorted(map(str, SOURCES.glob("*.c"))), "-lpthread", "-o", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # Without optimisation it takes a third of the time to compile, and is none too slow.
+    command = [program, "-std=gnu11", "-O0", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the recording library does not compile:\n{done.stderr}")
-    return path
 
 
 def environment(path: Path | None = None, **settings: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ of the same source.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import functools
 import hashlib
@@ -18,12 +17,13 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+from recording.builds import made
 
 SOURCES = Path(__file__).parent
 MAJORS = (5, 6, 7)
@@ -51,14 +51,6 @@ def compiler() -> str | None:
     return next((path for path in map(shutil.which, ("cc", "gcc", "clang")) if path), None)
 
 
-@functools.cache
-def _own_folder() -> Path:
-    folder = tempfile.mkdtemp(prefix="podium-recording-hip-")
-    owner = os.getpid()
-    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
-    return Path(folder)
-
-
 def sources(major: int) -> list[Path]:
     """Return the sources of libamdhip64: before HIP 7 it has hipRTC in it."""
     return [path for path in sorted(SOURCES.glob("*.c")) if path.stem != "hiprtc" or major < 7]
@@ -72,7 +64,7 @@ def command(program: str, major: int, *flags: str) -> list[str]:
 def _link(program: str, files: list[Path], out: Path, symbols: list[str], flags: tuple[str, ...], major: int) -> None:
     exports = out.with_name(f"{out.name}.exports")
     exports.write_text(f"{{ global: {''.join(f'{name}; ' for name in symbols)}local: *; }};\n")
-    line = command(program, major, "-O1", "-fPIC", "-shared", *flags, f"-Wl,-soname,{out.name}", "-Wl,-Bsymbolic")
+    line = command(program, major, "-O0", "-fPIC", "-shared", *flags, f"-Wl,-soname,{out.name}", "-Wl,-Bsymbolic")
     line += [f"-Wl,--version-script={exports}", *map(str, files), "-lpthread", "-ldl", "-o", str(out)]
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode:
@@ -80,9 +72,8 @@ def _link(program: str, files: list[Path], out: Path, symbols: list[str], flags:
     out.with_name(out.name.rpartition(".")[0]).symlink_to(out.name)  # libamdhip64.so, which hip-python looks for
 
 
-@functools.cache
 def install(major: int = NEWEST, flags: tuple[str, ...] = (), program: str | None = None) -> Path:
-    """Compile the libraries of a major version and return the folder above their `lib`; once for each process.
+    """Compile the libraries of a major version, once for a run of the tests; return the folder above their `lib`.
 
     Raises RuntimeError without a C compiler, and if there is a single warning.
     """
@@ -90,14 +81,16 @@ def install(major: int = NEWEST, flags: tuple[str, ...] = (), program: str | Non
     if program is None:
         raise RuntimeError("there is no C compiler for the recording HIP runtime")
     key = hashlib.sha256(" ".join((program, *flags)).encode()).hexdigest()[:8]
-    folder = _own_folder() / f"rocm-{major}-{key}"
-    (folder / "lib").mkdir(parents=True)
+    return made(f"rocm-{major}-{key}", functools.partial(_install, major, flags, program))
+
+
+def _install(major: int, flags: tuple[str, ...], program: str, folder: Path) -> None:
+    (folder / "lib").mkdir()
     inside = ["podium_recording_*", *entries(major), *(compiler_entries() if major < 7 else ())]
     _link(program, sources(major), folder / "lib" / f"libamdhip64.so.{major}", inside, flags, major)
     if major >= 6:
         out = folder / "lib" / f"libhiprtc.so.{major}"
         _link(program, [SOURCES / "hiprtc.c"], out, compiler_entries(), flags, major)
-    return folder
 
 
 def build(major: int = NEWEST) -> Path:

@@ -302,7 +302,10 @@ def _copy_entries(source: Path, folder: Path, kind: str) -> None:
         if not copy.exists():
             for made in (folder.parent, folder, copy.parent.parent, copy.parent):
                 made.mkdir(mode=0o700, exist_ok=True)
-            shutil.copy2(entry, copy)
+            # By one rename: a launcher that is being built meanwhile would take half an entry for a damaged one.
+            part = folder / f"{entry.name}.{os.getpid()}"
+            shutil.copy2(entry, part)
+            part.replace(copy)
 
 
 def require_host_compiler() -> None:
