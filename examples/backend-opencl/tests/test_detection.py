@@ -115,6 +115,18 @@ def test_a_platform_that_is_not_there_is_refused_by_name(opencl: Driver) -> None
     assert "Portable Computing Language" in done.stdout or "there are:" in done.stdout
 
 
+def test_devices_of_two_drivers_are_two_architectures(opencl: Driver) -> None:
+    """Where two platforms have a device of one name, the version tells whose binaries are whose; else it is not there."""
+    from podium_opencl.device import OpenDevice, open_device, tell_apart
+
+    same, other = (OpenDevice(index, open_device(0).handle) for index in (0, 1))
+    tell_apart([same, other])
+    assert same.arch == other.arch == opencl.default_target().arch
+    other.versions = {**other.versions, "driver": "9.1 beta"}
+    tell_apart([same, other])
+    assert other.target.arch == f"{opencl.default_target().arch}.9.1-beta" != same.target.arch
+
+
 _FIRST_USE = """
 from podium_opencl.driver import OpenclDriver
 try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -24,6 +26,7 @@ __all__ = [
     "open_device",
     "open_devices",
     "started_devices",
+    "tell_apart",
 ]
 
 _PLATFORM_VARIABLE = "PODIUM_OPENCL_PLATFORM"
@@ -47,6 +50,7 @@ class OpenDevice:
             "platform": f"{self.platform} {str(handle.platform.version).strip()}",
             "driver": str(handle.driver_version).strip(),
         }
+        self.arch = f"{_word(self.platform)}.{_word(self.name)}"
 
     @cached_property
     def facts(self) -> DeviceFacts:
@@ -56,7 +60,7 @@ class OpenDevice:
     @cached_property
     def target(self) -> Target:
         """What code for it is compiled for: binaries are for one kind of device of one platform."""
-        return Target("opencl", f"{_word(self.platform)}.{_word(self.name)}", WARP_SIZE)
+        return Target("opencl", self.arch, WARP_SIZE)
 
     @cached_property
     def record(self) -> Device:
@@ -182,7 +186,20 @@ def _find() -> tuple[OpenDevice, ...]:
         )
         note_unusable(reason)
         raise BackendError(reason)
+    tell_apart(devices)
     return tuple(devices)
+
+
+def tell_apart(devices: Sequence[OpenDevice]) -> None:
+    """Put the driver's version behind an architecture that several platforms have, such as two of one vendor.
+
+    The binaries of the one are nothing to the other.
+    """
+    seen = {(each.arch, each.versions["platform"], each.versions["driver"]) for each in devices}
+    shared = Counter(arch for arch, _, _ in seen)
+    for each in devices:
+        if shared[each.arch] > 1:
+            each.arch += f".{_word(each.versions['driver'])}"
 
 
 def _platforms(wanted: str) -> list[Any]:
