@@ -116,7 +116,7 @@ def test_a_platform_that_is_not_there_is_refused_by_name(opencl: Driver) -> None
 
 
 def test_devices_of_two_drivers_are_two_architectures(opencl: Driver) -> None:
-    """Where two platforms have a device of one name, the version tells whose binaries are whose; else it is not there."""
+    """Where two platforms have a device of one name, the version tells whose binaries are whose."""
     from podium_opencl.device import OpenDevice, open_device, tell_apart
 
     same, other = (OpenDevice(index, open_device(0).handle) for index in (0, 1))
