@@ -61,6 +61,8 @@ _REFUSED = [
     ("float g(float);", "declarations of functions inside", 1),
     ("y[0] = norm3df(1, 2, 3);", "this mathematical function (norm3df)", 1),
     ("__hadd2(1, 2);", "pairs of 16-bit floats", 1),
+    ("__float2half2_rn(y[0]);", "pairs of 16-bit floats", 1),
+    ("__float2half_rd(y[0]);", "this rounding", 1),
     ("const int n = x[0]; int a[n];", "no constant", 1),
     ("auto h = threadIdx.x > 3 && __syncthreads_or(1);", "statement of its own", 1),
 ]
@@ -75,6 +77,7 @@ _REFUSED_BEFORE = [
     ("__device__ int g(int a) { return a; }", "int (*p)(int) = g;", "no pointers to functions"),
     ("constexpr int u[2] = {3, 4};", "u[0] = 2;", "is const"),
     ("#include <cooperative_groups.h>", "", "does not have cooperative groups"),
+    ("#include <cuComplex.h>", "", "does not have complex numbers"),
     ("#include <type_traits>", "", "the C++ standard library"),
     ("#include <cub/cub.cuh>", "", "device libraries"),
     ('#include "absent.h"', "", "absent.h not found"),

@@ -25,7 +25,12 @@ _BITS = {
     "__longlong_as_double": (LONG, DOUBLE),
 }
 NUMBERS = {"float": FLOAT, "double": DOUBLE, "int": INT, "uint": UINT, "ll": LONG, "ull": ULONG}
-NUMBERS |= {"short": SCALARS["short"], "ushort": SCALARS["unsigned short"]}
+NUMBERS |= {
+    "char": SCALARS["char"],
+    "uchar": SCALARS["unsigned char"],
+    "short": SCALARS["short"],
+    "ushort": SCALARS["unsigned short"],
+}
 
 
 def call_conversion(body: Context, node: Node, name: str, values: list[Value]) -> Value | None:

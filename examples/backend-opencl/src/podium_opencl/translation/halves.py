@@ -33,7 +33,7 @@ _SMALL_BITS = {
     "__bfloat16_as_ushort": (_BFLOAT, _USHORT),
     "__ushort_as_bfloat16": (_USHORT, _BFLOAT),
 }
-_INTEGERS = "int|uint|ll|ull|short|ushort"
+_INTEGERS = "int|uint|ll|ull|short|ushort|char|uchar"
 _SMALL_OPERATIONS = {"__hadd": "+", "__hsub": "-", "__hmul": "*", "__hdiv": "/"}
 _SMALL_OPERATIONS |= {"__hgt": ">", "__hlt": "<", "__hge": ">=", "__hle": "<=", "__heq": "==", "__hne": "!="}
 

@@ -79,6 +79,7 @@ _REFUSED = (
     (r"mma\.h|crt/|cutlass/|cute/", "tensor cores", "write the product of the tiles as a loop"),
     (r"cub/|thrust/|curand|nvshmem", "device libraries of GPU vendors", "write the loop in the kernel"),
     (r"cuda/|cuda_pipeline|cuda_awbarrier|nv/", "the CUDA C++ library", "write the loop in the kernel"),
+    (r"cuComplex", "complex numbers", "write a struct of two floats"),
     (r"cuda_fp8|cuda_fp6|cuda_fp4", "floats of eight bits and fewer", "read bytes and compute the value"),
     (r"[a-z_]+$", "the C++ standard library", "write what is needed in the kernel"),
 )

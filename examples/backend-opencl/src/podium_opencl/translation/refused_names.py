@@ -36,10 +36,11 @@ _FEATURES = (
     (r"__match_all_sync", "__match_all_sync", "use __ballot_sync"),
     (r"__isGlobal|__isShared|__isConstant|__isLocal|__cvta_\w+", "questions about address spaces", "pass them apart"),
     (
-        r"__h\w+2(_\w+)?|__\w*half2\w*|__half22\w*|__(low|high)s?2\w*|h\w+2|(__)?make_(half|bfloat16)2",
+        r"__h\w+2(_\w+)?|__\w+2half2\w*|__half22\w*|__(low|high)s?2\w*|h\w+2|(__)?make_(half|bfloat16)2",
         "pairs of 16-bit floats",
         "use two values of 16 bits",
     ),
+    (r"__(float|double|\w*int|u?short|u?ll)2(half|bfloat16)_r[zud]", "this rounding", "use the one to the nearest"),
     (
         r"((erfc?inv|erfcx|normcdf(inv)?|r?norm([34]d)?|rhypot|[jy][01n]|cyl_bessel_i[01]|sincospi|remquo|nan)f?)"
         r"|__f(add|sub|mul|div|maf?|rcp|sqrt)_r[uzd]|__d\w+_r[nuzd]|__fmaf_(ieee_)?r[uzd]|__double2(hi|lo)int|__hiloint2double",
