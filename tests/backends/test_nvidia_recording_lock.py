@@ -10,6 +10,7 @@ from nvidia_recorded import kernels
 from recording.cuda.library import Recording
 
 import podium
+from podium._state import _state
 
 
 def test_a_full_queue_lets_other_threads_run(recording: Recording, level: str) -> None:
@@ -82,3 +83,29 @@ def test_one_device_is_not_asked_for(recording: Recording, monkeypatch: pytest.M
     recording.fail("cuLaunchKernel", 201)
     with pytest.raises(podium.errors.LaunchError, match="INVALID_CONTEXT"):  # type: ignore[attr-defined]
         launch(x, x, 2.0, 64)
+
+
+def test_a_thread_that_launches_alone_again_takes_no_turns(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once others have launched, a thread takes turns until it has launched 65536 times with none between."""
+    monkeypatch.setenv("PODIUM_LAUNCHER", "generated")
+    launch = kernels()["nothing"][1, 32]
+    launch()
+    other = threading.Thread(target=launch)
+    other.start()
+    other.join()
+    launch()
+    first = _state.alone
+    launch()
+    assert first % 2 == 1 and _state.alone == first + (1 << 48)
+    assert _state.turn != 0
+    _state.alone |= 0xFFFF << 48  # as after as many
+    launch()
+    assert _state.alone == first % (1 << 48) - 1 and _state.turn == 0
+    launch()
+    assert _state.alone == first % (1 << 48) - 1 and _state.turn == 0
+    other = threading.Thread(target=launch)
+    other.start()
+    other.join()
+    assert _state.alone % 2 == 1

@@ -72,7 +72,7 @@ struct podium_state {
     } recent[64];
     /* podium_lock.h: */
     uint64_t turn;  /* the thread that came back for the interpreter lock last, or 0 */
-    uint64_t alone; /* the only thread that has launched; 0 if there was none, 1 if there were several */
+    uint64_t alone; /* the only thread that launches; 0 if there was none, odd if there are several */
 };
 static struct podium_state *podium_process; /* known when there is anything that launches */
 
