@@ -242,23 +242,41 @@ def test_public_names_have_one_home() -> None:
             assert homes.setdefault(name, getattr(module, name)) is getattr(module, name), name
 
 
-@pytest.mark.parametrize("module_name", ["podium", "podium.parts", "podium.testing"])
+LATE = [
+    name for name, path in ALL_MODULES.items() if re.search(r"late_names\(\s*__name__,\s*\{\s", path.read_text("utf-8"))
+]
+
+
+@pytest.mark.parametrize("module_name", LATE)
 def test_names_that_are_imported_late_are_known_to_type_checkers(module_name: str) -> None:
-    """The table of late names, the export list are the same names, and all stand under TYPE_CHECKING."""
+    """What a module says of its late names to type checkers is what it imports, and all that it exports is there."""
+    (block,) = (
+        node
+        for node in tree_of(ALL_MODULES[module_name]).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    typed = {}
+    for statement in block.body:
+        assert isinstance(statement, ast.ImportFrom) and not any(alias.asname for alias in statement.names)
+        typed |= {alias.name: statement.module for alias in statement.names}
+    (table,) = (ast.literal_eval(node) for node in ast.walk(ast.Module(block.orelse, [])) if isinstance(node, ast.Dict))
+    assert {name: home for home, names in table.items() for name in names.split()} == typed
     module = importlib.import_module(module_name)
-    late = set(module._HOMES)
-    assert late == set(module.__all__) - {"__version__"}
-    assert set(dir(module)) == set(module.__all__)
-    typed: set[str] = set()
-    for node in tree_of(CORE_MODULES[module_name]).body:
-        for statement in node.body if isinstance(node, ast.If) else ():
-            if isinstance(statement, ast.ImportFrom):
-                typed |= {alias.asname or alias.name for alias in statement.names}
-            elif isinstance(statement, ast.Assign):
-                typed |= set(re.findall(r"\w+", ast.unparse(statement.targets[0])))
-            elif isinstance(statement, ast.AnnAssign):
-                typed.add(ast.unparse(statement.target))
-    assert late - typed == set()
+    assert dir(module) == sorted(module.__all__)
+    assert set(typed) <= set(module.__all__)
+    with pytest.raises(AttributeError, match=f"module '{module_name}' has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+
+
+def test_late_names_are_the_only_way_to_import_late() -> None:
+    """No module has a `__getattr__` of its own."""
+    own = [
+        name
+        for name, path in ALL_MODULES.items()
+        for node in tree_of(path).body
+        if isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
+    ]
+    assert own == []
 
 
 @pytest.mark.parametrize("module_name", PUBLIC_MODULES)

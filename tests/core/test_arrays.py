@@ -112,7 +112,7 @@ def test_dlpack_arrays(device: Pair) -> None:
     """An array that speaks DLPack gives address and device."""
     assert address_of(device.same(FakeArray(0xABC0))) == 0xABC0
     device.same(FakeArray(64, 1))
-    assert _state.recent()[-1].device == 1
+    assert _state.recent_launches()[-1].device == 1
 
 
 def test_dlpack_is_asked_for_the_stream_of_the_launch() -> None:
@@ -260,7 +260,7 @@ def test_data_ptr_believes_what_dlpack_says_of_the_device(device: Pair) -> None:
             return 0x500
 
     assert address_of(device.same(Refusing(12))) == 0x500
-    assert _state.recent()[-1].device == 1
+    assert _state.recent_launches()[-1].device == 1
     assert device.same(Refusing(1)).kind is ArrayDeviceError
 
 
@@ -436,7 +436,7 @@ def test_the_exchange_table_gives_address_and_device(device: Pair) -> None:
     """The DLPack C exchange table of a type is used at both levels, with the byte offset added."""
     Library = exchange_type()
     assert address_of(device.same(Library(0x1000, 1, offset=24))) == 0x1018
-    assert _state.recent()[-1].device == 1
+    assert _state.recent_launches()[-1].device == 1
     before = exchange().count()
     device.same(Library())
     assert exchange().count() == before + 2  # once a launch

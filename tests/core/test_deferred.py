@@ -1,4 +1,4 @@
-"""Methods of drivers that are functions of other modules."""
+"""Methods of drivers that are functions of other modules, and names of modules that other modules define."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import importlib.metadata
 import inspect
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from podium.backend import Driver, deferred, deferred_launcher
+from podium.parts import late_names
 from podium.testing import FakeDriver
 
 PLACES = """
@@ -116,3 +118,19 @@ def test_the_functions_of_installed_backends_take_what_the_protocol_gives() -> N
             looked_at.add(f"{point.name}.{name}")
     if not looked_at:
         pytest.skip("no backend that is installed defers methods")
+
+
+def test_late_names_are_imported_when_first_asked_for(driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name is then the module's own; all of them come with a star, and one that there is not gets a suggestion."""
+    module: Any = ModuleType("lent_names")
+    module.__all__ = ["create_stream", "Memory"]
+    module.__getattr__, module.__dir__ = late_names("lent_names", {"lent_streams": "create_stream Memory"})
+    monkeypatch.setitem(sys.modules, "lent_names", module)
+    with pytest.raises(AttributeError, match="^module 'lent_names' has no attribute 'Memry'$") as caught:
+        _ = module.Memry
+    assert (caught.value.name, caught.value.obj) == ("Memry", module)
+    assert dir(module) == ["Memory", "create_stream"] and "lent_streams" not in sys.modules
+    assert module.Memory is vars(module)["Memory"] is sys.modules["lent_streams"].Memory
+    namespace: dict[str, Any] = {}
+    exec("from lent_names import *", namespace)
+    assert namespace["create_stream"](0, 0) == 7

@@ -349,7 +349,7 @@ def test_the_device_is_that_of_the_first_array() -> None:
     """CTX-04, ARG-11: a launch goes to the device of its arrays; without peer access to another one it says so."""
     both = Pair({"a": "*fp32", "b": "*fp32", "c": "i32"})
     (launch,) = both.same(FakeArray(64, 1), FakeArray(128, 1), 1)
-    assert _state.recent()[-1].device == 1
+    assert _state.recent_launches()[-1].device == 1
     failure = both.same(FakeArray(64, 1), FakeArray(128, 0), 1)
     assert failure.kind is ArrayDeviceError
     assert dict(failure.attributes)["kind"] == "'peer'"
@@ -357,7 +357,7 @@ def test_the_device_is_that_of_the_first_array() -> None:
     both.driver.peers = True
     (launch,) = both.same(FakeArray(64, 1), FakeArray(128, 0), 1)
     assert launch.parameters[:2] == ((64).to_bytes(8, "little"), (128).to_bytes(8, "little"))
-    assert _state.recent()[-1].device == 1
+    assert _state.recent_launches()[-1].device == 1
 
 
 def test_the_first_wrong_argument_is_the_one_reported() -> None:

@@ -78,7 +78,7 @@ def test_what_is_not_plain_fares_as_by_the_table(torch: Any) -> None:
     assert failures == 2 * 2 * 7
     both.same(plain, torch.Tensor(device=1), plain)
     both.same(torch.Tensor(device=1), 64, None)
-    assert _state.recent()[-1].device == 1
+    assert _state.recent_launches()[-1].device == 1
 
 
 def test_a_tensor_that_has_moved_is_where_it_is(torch: Any) -> None:
@@ -89,7 +89,7 @@ def test_a_tensor_that_has_moved_is_where_it_is(torch: Any) -> None:
     assert addresses(both.same(x, x, x)) == [64] * 3
     torch._C.move(x, 128, 12, 1)
     assert addresses(both.same(x, x, x)) == [128] * 3
-    assert _state.recent()[-1].device == 1
+    assert _state.recent_launches()[-1].device == 1
     torch._C.move(x, 128, 1, 0)
     assert isinstance(both.same(x, x, x), Failure)
 
@@ -162,7 +162,7 @@ def test_pytorch_is_read(pytorch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         more = [1] * (len(both.launchers["generated"].signature) - 3)
         for x in tensors * 2:
             assert addresses(both.same(x, x, x, *more))[:3] == [x.data_ptr()] * 3
-            assert _state.recent()[-1].device == x.device.index
+            assert _state.recent_launches()[-1].device == x.device.index
         for other in (pytorch.ones(3), pytorch.eye(3).to_sparse(), pytorch.nn.Parameter(pytorch.ones(3))):
             interpreted, generated = both.outcomes(tensors[0], other, other, *more)
             assert isinstance(interpreted, Failure) and interpreted.kind is generated.kind

@@ -17,10 +17,7 @@ from podium._version import __version__
 
 TYPE_CHECKING = False  # importing typing for it would cost more than all the rest; checkers know the name
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from podium._active import DriverConfig
+    from podium._active import driver, reset_active, set_active, use
     from podium._debug import debugging, set_debug
     from podium._graph import Graph, capture
     from podium._hooks import hooks
@@ -32,17 +29,36 @@ if TYPE_CHECKING:
     from podium._program import Options, Program
     from podium._scratch import set_allocator, use_allocator
     from podium._signature import Signature
-    from podium._state import recent as recent_launches
+    from podium._state import recent_launches
     from podium._synchronize import synchronize
     from podium._target import Device, Target
     from podium._timeline import Event, Stream
     from podium._trace import trace
-    from podium.backend import Driver
+else:
+    from podium._late_names import late_names as _late_names
 
-    driver: DriverConfig
-    reset_active: Callable[[], None]
-    set_active: Callable[..., None]
-    use: Callable[..., AbstractContextManager[Driver]]
+    __getattr__, __dir__ = _late_names(
+        __name__,
+        {
+            "podium._active": "driver reset_active set_active use",
+            "podium._debug": "debugging set_debug",
+            "podium._graph": "Graph capture",
+            "podium._hooks": "hooks",
+            "podium._kernel": "Kernel",
+            "podium._launch_config": "LaunchConfig",
+            "podium._memory": "Array asarray empty",
+            "podium._module": "Module kernel module",
+            "podium._object_code": "ObjectCode",
+            "podium._program": "Options Program",
+            "podium._scratch": "set_allocator use_allocator",
+            "podium._signature": "Signature",
+            "podium._state": "recent_launches",
+            "podium._synchronize": "synchronize",
+            "podium._target": "Device Target",
+            "podium._timeline": "Event Stream",
+            "podium._trace": "trace",
+        },
+    )
 
 __all__ = [
     "Array",
@@ -78,55 +94,4 @@ __all__ = [
     "use_allocator",
 ]
 
-# name -> module and name there
-_HOMES = {
-    "Array": ("_memory", "Array"),
-    "Device": ("_target", "Device"),
-    "Event": ("_timeline", "Event"),
-    "Graph": ("_graph", "Graph"),
-    "Kernel": ("_kernel", "Kernel"),
-    "LaunchConfig": ("_launch_config", "LaunchConfig"),
-    "Module": ("_module", "Module"),
-    "ObjectCode": ("_object_code", "ObjectCode"),
-    "Options": ("_program", "Options"),
-    "Program": ("_program", "Program"),
-    "Signature": ("_signature", "Signature"),
-    "Stream": ("_timeline", "Stream"),
-    "Target": ("_target", "Target"),
-    "asarray": ("_memory", "asarray"),
-    "capture": ("_graph", "capture"),
-    "debugging": ("_debug", "debugging"),
-    "driver": ("_active", "driver_config"),
-    "empty": ("_memory", "empty"),
-    "hooks": ("_hooks", "hooks"),
-    "kernel": ("_module", "kernel"),
-    "module": ("_module", "module"),
-    "recent_launches": ("_state", "recent"),
-    "reset_active": ("_active", "driver_config.reset_active"),
-    "set_active": ("_active", "driver_config.set_active"),
-    "set_allocator": ("_scratch", "set_allocator"),
-    "set_debug": ("_debug", "set_debug"),
-    "synchronize": ("_synchronize", "synchronize"),
-    "trace": ("_trace", "trace"),
-    "use": ("_active", "driver_config.use"),
-    "use_allocator": ("_scratch", "use_allocator"),
-}
-
 _watch_forks()
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'podium' has no attribute {name!r}")
-    from importlib import import_module
-
-    module_name, path = _HOMES[name]
-    value: object = import_module(f"podium.{module_name}")
-    for part in path.split("."):
-        value = getattr(value, part)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__

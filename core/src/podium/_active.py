@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from podium._selection import Choice, Selection
     from podium.backend import Driver
 
-__all__ = ["DriverConfig", "LazyProxy", "driver_config"]
+__all__ = ["DriverConfig", "LazyProxy", "driver", "driver_config", "reset_active", "set_active", "use"]
 
 ASKED_BY_TOOLS = frozenset({"getdoc", "awehoi234_wdfjwljet234_234wdfoijsdfmmnxpi492"})
 """Public names that no driver has. IPython asks for the first when an object is inspected; rich asks for the second,
@@ -382,6 +382,9 @@ class DriverConfig:
 
 driver_config: DriverConfig = DriverConfig()
 """What programs know as `podium.driver`."""
+
+driver, use = driver_config, driver_config.use
+set_active, reset_active = driver_config.set_active, driver_config.reset_active
 
 
 def _proxy_of_this_process() -> LazyProxy:

@@ -26,7 +26,7 @@ __all__ = [
     "choose",
     "forked_from",
     "new_id",
-    "recent",
+    "recent_launches",
     "record",
     "used",
     "words",
@@ -134,7 +134,7 @@ def record(kernel: int, sizes: bytes, device: int, stream: int) -> None:
     words[_LAUNCHES] = launches + 1
 
 
-def recent() -> list[RecentLaunch]:
+def recent_launches() -> list[RecentLaunch]:
     """Return the last launches of this process, oldest first."""
     total = int(_state.launches)
     return [

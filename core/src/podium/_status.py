@@ -34,7 +34,7 @@ def status_error(
     is what the kernel's code was compiled for.
     """
     name, text = driver.describe_status(status)
-    recent = [str(each) for each in _state.recent() if each.backend == driver.name][-_SHOWN:]
+    recent = [str(each) for each in _state.recent_launches() if each.backend == driver.name][-_SHOWN:]
     message = (
         f"{kernel}: {name}: {text} (status {status}; backend {driver.name}, device {device}, grid {grid}, "
         f"block {block}, stream {stream:#x})"

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, ClassVar, final
 from podium._deferred import deferred, deferred_launcher
 from podium._feature_methods import FeatureMethods
 from podium._fork import ForkSafeLock
+from podium._late_names import late_names
 from podium._plugin_api import API_VERSION
 from podium._settings import environment_flag, option_choice
 from podium.errors import LaunchError, LoadError
@@ -57,6 +58,30 @@ if TYPE_CHECKING:
     from podium._signature import Parameter, Signature, Type
     from podium._target import Device, Target
     from podium._variable import Variable
+else:
+    # What a driver class needs to be, and to be chosen, is imported above.
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "podium._array_layout": "ArrayLayout array_layout",
+            "podium._background": "BackgroundCall import_early",
+            "podium._build": "Build HostCompiler",
+            "podium._compiler_identity": "compiler_identity",
+            "podium._excerpt": "declaration excerpt kernel_names source_line",
+            "podium._file_stamps": "folder_digest",
+            "podium._function": "Buffer Function Occupancy OwnedMemory",
+            "podium._generated": "foresee_launchers",
+            "podium._launch_config": "LaunchConfig",
+            "podium._launcher": "Launcher",
+            "podium._library": "SharedLibrary is_whole",
+            "podium._object_code": "ObjectCode",
+            "podium._parameters": "Parameters",
+            "podium._program": "Entry Options Program",
+            "podium._signature": "Parameter Signature Type",
+            "podium._target": "Device Target",
+            "podium._variable": "Variable",
+        },
+    )
 
 __all__ = [
     "API_VERSION",
@@ -100,16 +125,6 @@ __all__ = [
     "option_choice",
     "source_line",
 ]
-
-
-# What a driver class needs to be, and to be chosen, is imported above; the rest when it is first asked for.
-def __getattr__(name: str) -> object:
-    if name == "__path__":  # which every import statement asks for
-        raise AttributeError(name)
-    from podium._backend_names import look_up
-
-    value = globals()[name] = look_up(name)
-    return value
 
 
 class Driver(FeatureMethods, ABC):

@@ -14,22 +14,16 @@ if TYPE_CHECKING:
     from podium_amd.binaries import object_code
     from podium_amd.roctx import roctx_ranges
     from podium_amd.triton import TritonKernel, triton_kernel
+else:
+    from podium.parts import late_names as _late_names
+
+    __getattr__, __dir__ = _late_names(
+        __name__,
+        {
+            "podium_amd.binaries": "object_code",
+            "podium_amd.roctx": "roctx_ranges",
+            "podium_amd.triton": "TritonKernel triton_kernel",
+        },
+    )
 
 __all__ = ["TritonKernel", "__version__", "object_code", "roctx_ranges", "triton_kernel"]
-
-_HOMES = {
-    "TritonKernel": "triton",
-    "object_code": "binaries",
-    "roctx_ranges": "roctx",
-    "triton_kernel": "triton",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'podium_amd' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"podium_amd.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value

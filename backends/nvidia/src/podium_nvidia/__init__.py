@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from podium_nvidia.nvtx import nvtx_ranges
     from podium_nvidia.tma import TensorMap, im2col_tensor_map, tensor_map
     from podium_nvidia.triton import TritonKernel, triton_kernel
+else:
+    from podium.parts import late_names as _late_names
+
+    __getattr__, __dir__ = _late_names(
+        __name__,
+        {
+            "podium_nvidia.binaries": "object_code",
+            "podium_nvidia.linker": "link",
+            "podium_nvidia.nvtx": "nvtx_ranges",
+            "podium_nvidia.tma": "TensorMap im2col_tensor_map tensor_map",
+            "podium_nvidia.triton": "TritonKernel triton_kernel",
+        },
+    )
 
 __all__ = [
     "TensorMap",
@@ -29,24 +42,3 @@ __all__ = [
     "tensor_map",
     "triton_kernel",
 ]
-
-_HOMES = {
-    "TensorMap": "tma",
-    "TritonKernel": "triton",
-    "im2col_tensor_map": "tma",
-    "link": "linker",
-    "nvtx_ranges": "nvtx",
-    "object_code": "binaries",
-    "tensor_map": "tma",
-    "triton_kernel": "triton",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'podium_nvidia' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"podium_nvidia.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value

@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from podium._source._module import parse_module
     from podium._source._name_expression import check_name_expression
     from podium._source._parse import KernelDeclaration, ParsedKernel, find_kernels, parse_kernel
+else:
+    from podium._late_names import late_names
+
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "podium._source._includes": "scan_includes",
+            "podium._source._module": "parse_module",
+            "podium._source._name_expression": "check_name_expression",
+            "podium._source._parse": "KernelDeclaration ParsedKernel find_kernels parse_kernel",
+        },
+    )
 
 __all__ = [
     "KernelDeclaration",
@@ -22,13 +34,3 @@ __all__ = [
     "parse_module",
     "scan_includes",
 ]
-
-_HOMES = {"scan_includes": "_includes", "check_name_expression": "_name_expression", "parse_module": "_module"}
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, '_parse')}"), name)
