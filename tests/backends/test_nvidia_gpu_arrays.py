@@ -133,6 +133,20 @@ def test_the_stream_of_torch_is_used(gpu: NvidiaDriver, level: str) -> None:
     assert podium.recent_launches()[-1].stream == stream.cuda_stream
 
 
+def test_the_stream_of_cupy_is_used(gpu: NvidiaDriver, level: str) -> None:
+    """CTX-08: launches go to CuPy's current stream, also to one that does not wait for the legacy stream."""
+    cupy = pytest.importorskip("cupy")
+    kernel = podium.module(KERNELS)["add_floats"]
+    x, y = cupy.ones(64, dtype="float32"), cupy.ones(64, dtype="float32")
+    stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.Device().synchronize()
+    for count in (2.0, 3.0, 4.0):
+        with stream:
+            kernel[2, 32](x, y, 64)
+            assert podium.recent_launches()[-1].stream == stream.ptr
+            assert x.get(stream=stream).tolist() == [count] * 64
+
+
 class Interfaced:
     """An array with ``__cuda_array_interface__`` only, whose owner works on it in a stream."""
 

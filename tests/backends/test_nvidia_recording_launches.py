@@ -260,6 +260,30 @@ def test_owners_let_the_stream_of_the_launch_wait(recording: Recording, level: s
     assert array.streams[-1] == 1
 
 
+class Telling(DlpackArray):
+    """An array as CuPy's: it speaks ``__dlpack__``, and tells the current stream of its library by the other protocol."""
+
+    stream = 0
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        data = {"data": (self.owner.ptr, False), "shape": (64,), "typestr": "<f4"}
+        return {"version": 3, "strides": None, "stream": self.stream, **data}
+
+
+def test_the_current_stream_of_a_library_without_a_table(recording: Recording, level: str) -> None:
+    """CTX-08: a library that tells its current stream gets the launch there; if the launch names one, it lets that wait."""
+    kernel, current, stream, x = kernels()["saxpy"], podium.Stream(), podium.Stream(), podium.empty(64, "fp32")
+    array = Telling(x, x.ptr, (64,), "fp32", (2, 0))
+    for handle in (current.handle, 1, current.handle):
+        Telling.stream = handle
+        kernel[1, 1](array, x, 2.0, 64)
+        assert recording.last().stream == handle and array.streams == []
+    kernel[1, 1](array, x, 2.0, 64, stream=stream)
+    assert recording.last().stream == stream.handle and set(array.streams) == {stream.handle}
+    assert "cuStreamWaitEvent" not in recording.calls()
+
+
 def test_launches_wait_for_the_stream_of_an_array(recording: Recording, level: str) -> None:
     """CTX-10: what is in the stream of ``__cuda_array_interface__`` comes before a launch in another stream."""
     kernel, x = kernels()["saxpy"], podium.empty(64, "fp32")

@@ -131,11 +131,14 @@ def locate(
     host_memory: bool,
     reachable: Container[int],
     dlpack_stream: Callable[[int], int | None] = lambda device: None,
+    stream_first: bool = False,
 ) -> ArrayLocation | None:
     """Find the memory of `value`; None if it is not an array in any protocol.
 
     An array on a device that is not `reachable` is not exported, and has no address then; one of the host's may be.
-    `dlpack_stream` is asked, for device arrays, for the stream of their device that ``__dlpack__`` shall wait for.
+    `dlpack_stream` is asked, for device arrays, for the stream of their device that ``__dlpack__`` shall wait for. With
+    `stream_first`, an array whose ``__cuda_array_interface__`` tells its library's current stream is read by that:
+    ``__dlpack__`` tells none.
     """
     own = getattr(type(value), "_podium_location", None)
     if own is not None:
@@ -152,6 +155,10 @@ def locate(
         return found
     device = _dlpack_device(value)
     if device is not None:
+        if stream_first and device[0] == CUDA and CUDA in reachable and tells_stream(value):
+            found = interface_location(value, value.__cuda_array_interface__)  # type: ignore[attr-defined]
+            if found is not None:
+                return found
         if device[0] in reachable or device[0] in HOST_TYPES:
             found = _from_dlpack(value, device, dlpack_stream)
             if found is not None:
@@ -167,6 +174,25 @@ def locate(
         if isinstance(address, int) and 0 <= address < 1 << 64:
             return ArrayLocation(address, *(device or (-1, -1)), None, True, False, value, typed=False)
     return None
+
+
+_telling: dict[int, tuple[type, bool]] = {}  # by the numbers of types, which are kept
+_MOST_TYPES = 256
+
+
+def tells_stream(value: Any) -> bool:
+    """Tell whether the ``__cuda_array_interface__`` of a type has a stream; the first array of the type is asked."""
+    kind = type(value)
+    known = _telling.get(id(kind))
+    if known is None:
+        try:
+            interface = getattr(value, "__cuda_array_interface__", None)
+        except (RuntimeError, TypeError, ValueError):  # a library that has it for some of its arrays
+            interface = None
+        if len(_telling) >= _MOST_TYPES:
+            _telling.clear()
+        known = _telling[id(kind)] = kind, isinstance(interface, dict) and interface.get("stream") is not None
+    return known[1]
 
 
 def _dlpack_device(value: Any) -> tuple[int, int] | None:

@@ -182,7 +182,7 @@ class Packer:
             told.append(self._export_to(device, given))
             return driver.dlpack_stream(told[0])
 
-        found = locate(value, driver.host_memory, self._reached, export)
+        found = locate(value, driver.host_memory, self._reached, export, stream_first=given is None)
         if found is None:
             raise slot.type_error(value, "an array, None or an integer address is needed" + _cure(value))
         device_type, device = self._place(found)

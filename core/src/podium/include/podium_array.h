@@ -12,7 +12,7 @@
 static struct podium_array_type {
     PyTypeObject *type;
     const struct podium_exchange *exchange;
-    int has_place, is_buffer, has_dlpack, has_interface, has_reader;
+    int has_place, is_buffer, has_dlpack, has_interface, has_reader, tells_stream;
 } podium_array_types[PODIUM_ARRAY_TYPES];
 static unsigned podium_array_type_count; /* how many were entered, ever */
 
@@ -46,9 +46,10 @@ static int podium_has(PyTypeObject *type, const char *name) {
     return attribute != NULL;
 }
 
-/* Enter a type; code that runs meanwhile may enter others, up to the point that this one is gone again. */
-PODIUM_APART static void podium_enter_array_type(PyTypeObject *type) {
-    struct podium_array_type made = {type, NULL, podium_has(type, "_podium_place"), 0, 0, 0, 0};
+/* Enter the type of an array; code that runs meanwhile may enter others, up to the point that this one is gone again. */
+PODIUM_APART static void podium_enter_array_type(PyObject *array) {
+    PyTypeObject *type = PODIUM_TYPE(array);
+    struct podium_array_type made = {type, NULL, podium_has(type, "_podium_place"), 0, 0, 0, 0, 0};
     /* For Python are arrays that have podium's own way to say where they are, and numpy's masked ones, for the mask. */
     if (!podium_has(type, "_podium_location") && !podium_has(type, "harden_mask")) {
         made.exchange = podium_find_exchange(type);
@@ -57,6 +58,10 @@ PODIUM_APART static void podium_enter_array_type(PyTypeObject *type) {
         made.is_buffer = !podium_has(type, "__index__") || made.has_dlpack;
         made.has_dlpack = made.has_dlpack && podium_has(type, "__dlpack_device__");
         made.has_interface = podium_has(type, "__cuda_array_interface__");
+#if PODIUM_DRIVER_POINTER
+        if (made.exchange == NULL && made.has_dlpack && made.has_interface && podium_driver_reaches(2))
+            made.tells_stream = podium_tells_stream(array);
+#endif
     }
     struct podium_array_type *row = &podium_array_types[podium_array_type_count++ % PODIUM_ARRAY_TYPES];
     PyTypeObject *old = row->type;
@@ -112,7 +117,8 @@ static int podium_array_without_table(struct podium_call *call, int index, PyObj
     }
     if (!podium_forget_error()) return -1;
 #endif
-    if (type.has_dlpack) {
+    /* DLPack tells no stream of the library's; where the launch names one, it is told that. */
+    if (type.has_dlpack && !(type.tells_stream && call->given == NULL)) {
         if (podium_from_dlpack(call, value, writable, out) == 0) return 0;
     }
 #if PODIUM_DRIVER_POINTER
@@ -162,7 +168,8 @@ PODIUM_ASIDE static int podium_array(struct podium_call *call, int index, PyObje
     podium_settle(call);
     const struct podium_array_type *type = podium_array_type_of(PODIUM_TYPE(value));
     if (PODIUM_UNLIKELY(type == NULL)) {
-        podium_enter_array_type(PODIUM_TYPE(value));
+        podium_enter_array_type(value);
+        if (PyErr_Occurred() != NULL) return -1;
         if ((type = podium_array_type_of(PODIUM_TYPE(value))) == NULL) return podium_locate(call, index, value, out);
     }
     const struct podium_exchange *exchange = type->exchange;

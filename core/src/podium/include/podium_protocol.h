@@ -130,6 +130,15 @@ static int podium_is_absent(PyObject *dict, enum podium_name name) {
     return value == NULL || value == Py_None;
 }
 
+/* Whether the interface of an array has a stream; there is an exception afterwards only if it is an interrupt. */
+static int podium_tells_stream(PyObject *array) {
+    PyObject *dict = PyObject_GetAttr(array, podium_names[PODIUM_INTERFACE]);
+    int tells = dict != NULL && PODIUM_IS_DICT(dict) && !podium_is_absent(dict, PODIUM_STREAM);
+    podium_forget_error();
+    Py_DecRef(dict);
+    return tells;
+}
+
 static int podium_from_interface(struct podium_call *call, PyObject *value, int writable, uint64_t *out) {
     uint64_t address = 0, stream = 0;
     int32_t type = 2, device = -1; /* DLPack's number for CUDA */
