@@ -146,7 +146,7 @@ def test_arrays_that_c_asks(level: str) -> None:
             except (ArgumentError, ZeroDivisionError):
                 pass
 
-    unchanged([exported, *interfaces, *answers, launch, driver, None], work, SOME // 2)
+    unchanged([exported, *interfaces, *answers, launch, driver, None], work, SOME // 4)
 
 
 def test_tensors_that_c_reads(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_tensors_that_c_reads(driver: FakeDriver, monkeypatch: pytest.MonkeyPatc
                     pass
 
         types = [library.Tensor, library.nn.Parameter]
-        unchanged([plain, parameter, *others, *types, launcher.generated, driver, None], work, SOME // 2)
+        unchanged([plain, parameter, *others, *types, launcher.generated, driver, None], work, SOME // 4)
 
 
 def test_bound_launches_with_and_without_hooks(driver: FakeDriver, level: str) -> None:
