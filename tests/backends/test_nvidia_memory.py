@@ -267,7 +267,7 @@ def test_streams_and_events(recording: Recording) -> None:
     assert own.record_event(untimed, 1, stream) == 0
     with pytest.raises(LaunchError, match="the time between two events"):
         own.elapsed(start, untimed, 1)
-    with recording.failing("cuEventQuery", 700), pytest.raises(LaunchError, match="PODIUM_DEBUG=1"):
+    with recording.failing("cuEventQuery", 700), pytest.raises(LaunchError, match="are lost to this process"):
         own.event_done(end, 1)
     with recording.failing("cuStreamCreateWithPriority", 2), pytest.raises(LaunchError, match="making a stream"):
         own.create_stream(0, 0)
@@ -352,8 +352,20 @@ def test_statuses_say_what_to_do(recording: Recording) -> None:
     assert driver().describe_status(400)[0] == "CUDA_ERROR_INVALID_HANDLE"
     for lost in (700, 716, 719):
         name, text = driver().describe_status(lost)
-        assert name.startswith("CUDA_ERROR_") and "are lost to this process" in text and "PODIUM_DEBUG=1" in text
+        assert name.startswith("CUDA_ERROR_") and "are lost to this process" in text
     assert driver().describe_status(123456)[0] == "CUDA_ERROR_123456"
+
+
+def test_a_call_that_fails_for_an_earlier_launch_says_how_to_find_it(recording: Recording) -> None:
+    """LIF-08: not where debugging has found it, nor where the status is the call's own."""
+    podium.kernel(ADD)[3, 1](podium.asarray([1]), 1)
+    error = status.launch_error(700, "copying 8 bytes", 0)
+    assert "PODIUM_DEBUG=1 finds out which" in str(error) and "add grid (3, 1, 1)" in error.recent[-1]
+    own = status.launch_error(400, "copying 8 bytes", 0)
+    with podium.debugging():
+        found = status.launch_error(700, "copying 8 bytes", 0)
+    assert own.recent == () and found.recent == error.recent
+    assert "DEBUG" not in f"{own} {found}"
 
 
 def test_the_versions_are_known(recording: Recording, tmp_path: Path) -> None:

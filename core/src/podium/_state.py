@@ -25,14 +25,17 @@ __all__ = [
     "attended",
     "choose",
     "forked_from",
+    "launches_of",
     "new_id",
     "recent_launches",
     "record",
+    "suspicion",
     "used",
     "words",
 ]
 
 RECENT_SIZE = 64
+_SHOWN = 8  # of them, in the message of an error
 
 HOOKS, DEBUG, FORKED, CAPTURES = 1, 2, 4, 8
 """Reasons to take a launch out of the fast path: bits of the word that it looks at."""
@@ -149,6 +152,21 @@ def recent_launches() -> list[RecentLaunch]:
         for number in range(max(0, total - RECENT_SIZE), total)
         for slot in [_state.recent[number % RECENT_SIZE]]
     ]
+
+
+def launches_of(backend: str) -> list[str]:
+    """Return the last launches of a backend, as errors list them."""
+    return [str(each) for each in recent_launches() if each.backend == backend][-_SHOWN:]
+
+
+def suspicion(launches: list[str]) -> str:
+    """Say of launches that one of them may be at fault, and how to find out; empty while debugging, which finds out."""
+    if not launches or attended() & DEBUG:
+        return ""
+    return (
+        "\nIf the device runs asynchronously, an earlier launch may be at fault; PODIUM_DEBUG=1 finds out which. The "
+        "last launches:\n  " + "\n  ".join(launches)
+    )
 
 
 _unsafe: dict[str, int] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from podium import _state
-from podium._debug import enabled as debugging
 from podium._launch_config import Dim3
 from podium.errors import LaunchError, LoadError
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from podium.backend import Driver
 
 __all__ = ["complete", "status_error", "surroundings"]
-
-_SHOWN = 8  # recent launches in the message
 
 
 def status_error(
@@ -34,7 +31,7 @@ def status_error(
     is what the kernel's code was compiled for.
     """
     name, text = driver.describe_status(status)
-    recent = [str(each) for each in _state.recent_launches() if each.backend == driver.name][-_SHOWN:]
+    recent = _state.launches_of(driver.name)
     message = (
         f"{kernel}: {name}: {text} (status {status}; backend {driver.name}, device {device}, grid {grid}, "
         f"block {block}, stream {stream:#x})"
@@ -47,12 +44,8 @@ def status_error(
         message += (
             f"\nStream {stream:#x} is of device {owner}: take one of device {device}, or arrays of device {owner}"
         )
-    certain = debugging() or (driver.host_memory and stream == 0 and grid != (0, 0, 0))
-    if not certain and recent:
-        message += (
-            "\nIf the device runs asynchronously, an earlier launch may be at fault; PODIUM_DEBUG=1 finds out which."
-            " The last launches:\n  " + "\n  ".join(recent)
-        )
+    if not (driver.host_memory and stream == 0 and grid != (0, 0, 0)):
+        message += _state.suspicion(recent)
     return LaunchError(
         message,
         status=status,

@@ -321,8 +321,8 @@ class LaunchError(PodiumError):
         kernel: str,
         backend: str,
         device: int,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
+        grid: tuple[int, int, int] = (0, 0, 0),
+        block: tuple[int, int, int] = (0, 0, 0),
         recent: Sequence[str] = (),
         binary: str | None = None,
         versions: Mapping[str, str] | None = None,
@@ -334,19 +334,23 @@ class LaunchError(PodiumError):
         self.grid, self.block, self.recent = grid, block, tuple(recent)
 
     @classmethod
-    def of_call(cls, what: str, backend: str, device: int, status: int, described: tuple[str, str]) -> LaunchError:
-        """Make the error for a status that a call other than a launch gave; `described` is its name and its text."""
+    def of_call(
+        cls, what: str, backend: str, device: int, status: int, described: tuple[str, str], *, earlier: bool = False
+    ) -> LaunchError:
+        """Make the error for a status, `described` by name and text, of a call; of `earlier` work, list launches."""
+        from podium import _state
+
         name, text = described
+        recent = _state.launches_of(backend) if earlier else []
         return cls(
-            f"{what}: {name}: {text} (status {status}; backend {backend}, device {device})",
+            f"{what}: {name}: {text} (status {status}; backend {backend}, device {device}){_state.suspicion(recent)}",
             status=status,
             status_name=name,
             status_text=text,
             kernel=what,
             backend=backend,
             device=device,
-            grid=(0, 0, 0),
-            block=(0, 0, 0),
+            recent=recent,
         )
 
 

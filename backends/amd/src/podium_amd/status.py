@@ -36,10 +36,7 @@ NOT_FOUND, NOT_READY, ALREADY_ENABLED, CAPTURE_IMPLICIT = 500, 600, 704, 906
 
 # After one of these the device answers every call with the same status, if the runtime has not ended the process.
 STICKY = frozenset({700, 710})
-_LOST = (
-    "the device and all memory in it are lost to this process; start a new one, with PODIUM_DEBUG=1 to be told which "
-    "launch it was"
-)
+_LOST = "the device and all memory in it are lost to this process; start a new one"
 _ADVICE = {
     1: "a value that the call was given is out of the runtime's bounds",
     2: "free memory of the device, or use less of it",
@@ -84,7 +81,7 @@ def take_last_error() -> int:
 def launch_error(status: int, what: str, device: int) -> LaunchError:
     """Make the error for a status that a call other than a launch gave."""
     take_last_error()
-    return LaunchError.of_call(what, "amd", device, status, describe(status))
+    return LaunchError.of_call(what, "amd", device, status, describe(status), earlier=status in STICKY)
 
 
 def hip_version() -> str:

@@ -55,7 +55,7 @@ NO_CONTEXT = frozenset({INVALID_CONTEXT, CONTEXT_IS_DESTROYED})  # none that cou
 STICKY = frozenset({214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721})
 _LOST = (
     "the device's context and all memory in it are lost to this process, and every later call says the same; start a "
-    "new process, with PODIUM_DEBUG=1 to be told which launch it was"
+    "new process"
 )
 _ADVICE = {
     1: "a part of the launch is out of the driver's bounds",
@@ -93,7 +93,7 @@ def _ask(function: ctypes._CFuncPtr, status: int) -> str:  # type: ignore[name-d
 
 def launch_error(status: int, what: str, device: int) -> LaunchError:
     """Make the error for a status that a call other than a launch gave."""
-    return LaunchError.of_call(what, "nvidia", device, status, describe(status))
+    return LaunchError.of_call(what, "nvidia", device, status, describe(status), earlier=status in STICKY)
 
 
 @cache
