@@ -122,6 +122,7 @@ class CpuDriver(Driver):
         if "PODIUM_CPU_THREADS" in os.environ:
             runtime.thread_count()  # a wrong value is told now, and not by the first launch
         self._libraries: dict[bytes, SharedLibrary] = {}  # by code, whose hash takes a tenth of the time of a digest
+        self._runtime: runtime.Runtime | None = None  # where its libraries run
         self._own: dict[int, SharedLibrary] = {}  # with variables, by the number of the module
         self._modules = itertools.count(1)
         self._current_stream = runtime.default_stream()
@@ -269,7 +270,7 @@ class CpuDriver(Driver):
     def describe_status(self, status: int) -> tuple[str, str]:
         """Return the name and the text of a status, with what is known of the case if it has just come up."""
         name, text = _STATUSES.get(status, (f"PODIUM_CPU_ERROR_{status}", "unknown status"))
-        detail = runtime.detail(status)
+        detail = runtime.detail(status, self._runtime)
         if self.checks is not None and status == SANITIZER_STATUS:
             return name, self.checks.detail
         if detail:
@@ -296,7 +297,7 @@ class CpuDriver(Driver):
 
             write_source(code.metadata)
         library = SharedLibrary.from_bytes("podium_cpu_kernel", code.code, keep_file=debugged)
-        runtime.serve(library)
+        self._runtime = runtime.serve(library)
         if self.checks is not None:
             self.checks.watch(library, code.code)
         return library

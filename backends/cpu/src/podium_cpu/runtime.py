@@ -59,13 +59,17 @@ def default_stream() -> int:
     return int(environment_flag("PODIUM_CPU_ASYNC"))
 
 
-def serve(library: SharedLibrary) -> None:
-    """Have a library run its kernels where all others do: on the same threads, in the same streams."""
+def serve(library: SharedLibrary) -> Runtime:
+    """Have a library run its kernels where all others do: on the same threads, in the same streams; return where."""
     with _lock:
-        if not any(runtime.attach(library) for runtime in _running):
-            _running.append(Runtime(library))
-            if len(_running) == 1:
-                atexit.register(_at_exit)
+        for runtime in _running:
+            if runtime.attach(library):
+                return runtime
+        runtime = Runtime(library)
+        _running.append(runtime)
+        if len(_running) == 1:
+            atexit.register(_at_exit)
+        return runtime
 
 
 def runtimes() -> tuple[Runtime, ...]:
@@ -79,9 +83,13 @@ def wait(stream: int | None) -> int:
     return next(filter(None, statuses), 0)
 
 
-def detail(status: int) -> str:
-    """Return what more there is to say of the last status that this thread was given."""
-    return next(filter(None, (runtime.detail(status) for runtime in _running)), "")
+def detail(status: int, first: Runtime | None) -> str:
+    """Return what more there is to say of the last status that this thread was given; `first` is asked before others.
+
+    Each knows the last one that it gave itself, which may be an older one of the same number.
+    """
+    asked = sorted(_running, key=lambda runtime: runtime is not first)
+    return next(filter(None, (runtime.detail(status) for runtime in asked)), "")
 
 
 def keep_alive(objects: Iterable[object], stream: int) -> None:
