@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from podium_nvidia import toolkit
 from podium_nvidia.binaries import kind_of
 from podium_nvidia.compiler import compile_program
 from podium_nvidia.cubin import Cubin
+from podium_nvidia.cubin_check import _sections
 
 if toolkit.find_library("nvJitLink") is None:
     pytest.skip("nvJitLink is not installed", allow_module_level=True)
@@ -175,6 +177,19 @@ def test_a_fat_binary_is_taken_for_the_target_that_is_given() -> None:
     assert (code.format, code.target) == ("fatbin", H200)
 
 
+def _places(cubin: bytes) -> list[tuple[int, int]]:
+    """Give places in a cubin and bytes for them that lead out of it: in its table of sections, attributes and notes."""
+    (table,) = struct.unpack_from("<Q", cubin, 40)
+    sections = {each.name: (index, each) for index, each in enumerate(_sections(cubin))}
+    (strings, _), (symbols, _), (memory, _) = (
+        sections[key] for key in (".strtab", ".symtab", ".nv.constant0._Z3addPfi")
+    )
+    info, note = sections[".nv.info"][1], sections[".note.nv.tkinfo"][1]
+    fields = [(strings, 0), (strings, 4), (symbols, 40), (symbols, 41), (symbols, 56), (memory, 44)]
+    places = [(table + 64 * section + field, 0x7F) for section, field in fields]
+    return [*places, (info.offset + 6, 1), (note.offset + 45, 0x7F), (note.offset + 5, 0x7F)]
+
+
 def test_a_damaged_cubin_is_an_error() -> None:
     """Bytes that only begin like a cubin do not get further."""
     whole = compiled(ADD).code
@@ -183,6 +198,9 @@ def test_a_damaged_cubin_is_an_error() -> None:
             assert Cubin(whole[:end]).kernels is None
     with pytest.raises(ValueError, match="not a cubin"):
         Cubin(b"\x7fELF")
+    for at, value in _places(whole):  # each of them ended the process of an H200's driver
+        with pytest.raises(LoadError, match="The binary cannot be read: the cubin is damaged"):
+            podium_nvidia.object_code(whole[:at] + bytes([value]) + whole[at + 1 :], {"add": "x: *fp32, n: i32"})
     for data in (whole[:700], whole[:40] + b"\xff" * 8 + whole[48:], whole[:62] + b"\xff\xff" + whole[64:]):
         with pytest.raises(LoadError, match="The binary cannot be read: the cubin is damaged"):
             podium_nvidia.object_code(data, {"add": "x: *fp32, n: i32"})

@@ -12,6 +12,8 @@ from podium.parts import find_symbols, read_binary
 
 from podium_nvidia.arch import WARP_SIZE, Arch
 from podium_nvidia.cubin import Cubin, is_cubin
+from podium_nvidia.cubin_check import flaw
+from podium_nvidia.image import is_whole
 from podium_nvidia.parameters import mismatch
 
 __all__ = ["kind_of", "object_code", "ptx_arch", "ptx_kernels", "target_of"]
@@ -40,7 +42,11 @@ def object_code(
     entries = tuple(Entry(name, Signature.parse(signature)) for name, signature in kernels.items())  # type: ignore[arg-type]
     if kind == "cubin":
         try:
-            cubin = Cubin(data)
+            if not is_whole(data):
+                raise ValueError("the cubin is damaged: it is cut short")
+            cubin, damage = Cubin(data), flaw(data)
+            if damage is not None:
+                raise ValueError(f"the cubin is damaged: {damage}")
         except ValueError as error:
             raise LoadError(f"{label} cannot be read: {error}; make it again") from None
         found = Target("nvidia", str(cubin.arch), WARP_SIZE)
