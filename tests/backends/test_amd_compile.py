@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -282,8 +283,11 @@ from podium_amd.driver import AmdDriver
 name = AmdDriver().toolchain("cuda")
 with open("/proc/self/maps") as lines:
     print(any("comgr" in line for line in lines), "rocm.bindings.hiprtc" in sys.modules, sys.argv[1] in name)
+print(name.partition("\\n")[0])
 """
     done = subprocess.run(
         [sys.executable, "-c", program, PATH], capture_output=True, text=True, env=dict(os.environ), timeout=60
     )
-    assert done.stdout.strip() == "False False True", done.stderr
+    told, title = done.stdout.splitlines()
+    assert told == "False False True", done.stderr
+    assert re.match(rf"hipRTC [\d.]+ \({PATH}\), ", title)

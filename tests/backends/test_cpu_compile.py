@@ -188,6 +188,7 @@ def test_old_compilers_get_no_levels(version: str, knows: bool) -> None:
 def test_toolchain_names_compiler_and_headers(driver: cpu.CpuDriver, compiler: HostCompiler, tmp_path: Path) -> None:
     """CAC-14: the key of cached code holds the compiler and this backend's headers, and does not change by itself."""
     text = driver.toolchain("cuda")
+    assert text.startswith(f"{compiler.version} ({compiler.command[0]})\n")
     assert compiler.identity in text and text == driver.toolchain("cuda")
     program = "from podium_cpu.driver import CpuDriver; print(CpuDriver().toolchain('cuda'))"
     again = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -239,3 +240,6 @@ def test_what_was_foreseen_holds_while_all_is_as_it_was(monkeypatch: pytest.Monk
     toolchain._known.clear()
     assert str(header) in toolchain.toolchain("cuda")
     assert str(header) not in described
+    title = toolchain.toolchain("cuda").partition("\n")[0]
+    assert re.match(rf"NVRTC \d+\.\d+ \({toolchain.nvrtc_path()}\), headers in {header.parent}(, |$)", title)
+    assert re.match(r"nvJitLink \d+.* \(.*libnvJitLink.so", toolchain.toolchain("ptx"))

@@ -32,7 +32,7 @@ WORKING = """
         name = {name!r}
 
         def toolchain(self, language):
-            return "vendorcc 12.3"
+            return "vendorcc 12.3\\nfile 1305592"
 
         def devices(self):
             return [Device(0, "Gizmo 9", Target({name!r}, "g9", 32), (7, 6, 5), (1024, 64, 2), 1024, 65536, 1 << 34)]
@@ -116,13 +116,14 @@ def test_every_backend_is_told(site: Site, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_devices_and_toolchain(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    """The devices of an active backend are shown with their limits, and the compiler for each language."""
+    """The devices of an active backend are shown with their limits, and the compiler for each language by its title."""
     install_working(site, "good")
     out = text(capsys)
     for shown in ("Gizmo 9", "good:g9:32", "16.0 GiB", "64.0 KiB", "1024x64x2", "7x6x5", "vendorcc 12.3"):
         assert shown in out
+    assert "1305592" not in out
     found = backend(report(capsys), "good")
-    assert found["toolchains"] == {"cuda": {"value": "vendorcc 12.3", "error": None}}
+    assert found["toolchains"] == {"cuda": {"value": "vendorcc 12.3\nfile 1305592", "error": None}}
     (device,) = found["devices"]["value"]
     assert set(Device.__dataclass_fields__) == set(device)
     assert (device["name"], device["target"], device["max_grid"]) == ("Gizmo 9", "good:g9:32", [7, 6, 5])

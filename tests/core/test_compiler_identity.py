@@ -64,18 +64,18 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_what_a_search_would_find_is_known(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     """CAC-14, PRF-04: a compiler that changes, comes first, may be run from now on, or goes away is noticed at once."""
     program = install("old")
-    assert "version old" in identity(monkeypatch)
+    assert identity(monkeypatch).startswith("old ")
     install("newer")
-    assert "version newer" in identity(monkeypatch)
+    assert identity(monkeypatch).startswith("newer ")
     before = install("before", "first", mode=0o644)
-    assert "version newer" in identity(monkeypatch)
+    assert identity(monkeypatch).startswith("newer ")
     before.chmod(0o755)
-    assert "version before" in identity(monkeypatch)
+    assert identity(monkeypatch).startswith("before ")
     before.unlink()
-    assert "version newer" in identity(monkeypatch)
+    assert identity(monkeypatch).startswith("newer ")
     program.unlink()
     install("other", name="gcc")
-    assert "version other" in identity(monkeypatch) or Path("/usr/bin/cc").exists()
+    assert identity(monkeypatch).startswith("other ") or Path("/usr/bin/cc").exists()
 
 
 def test_variables_belong_to_it(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_variables_belong_to_it(install: Install, monkeypatch: pytest.MonkeyPatc
     for variable, value in (("CPATH", "/include"), ("CC", "mine"), ("CC", f"{install('whole', name='yours')} -m64")):
         monkeypatch.setenv(variable, value)
         seen.append(identity(monkeypatch))
-    assert [each.split("version ")[1].split()[0] for each in seen] == ["plain", "plain", "named", "whole"]
+    assert [each.split()[0] for each in seen] == ["plain", "plain", "named", "whole"]
     assert len(set(seen)) == 4
 
 
@@ -98,7 +98,7 @@ def test_what_depends_on_the_current_folder_is_not_kept(
     install("relative", "tools")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(variable, value)
-    assert "version relative" in compiler_identity("c")
+    assert compiler_identity("c").startswith("relative")
     assert "compiler" not in {each.kind for each in default_cache().entries()}
 
 
@@ -106,5 +106,5 @@ def test_a_compiler_of_this_moment_is_not_kept(install: Install, monkeypatch: py
     """CAC-14: one that was just written may be written again without another time, so it is looked at each time."""
     monkeypatch.setattr(_file_stamps, "_RESTLESS_NS", 2_000_000_000)
     monkeypatch.setenv("CC", str(install("young")))
-    assert "version young" in compiler_identity("c")
+    assert compiler_identity("c").startswith("young")
     assert "compiler" not in {each.kind for each in default_cache().entries()}

@@ -92,8 +92,9 @@ class HostCompiler:
 
     @property
     def identity(self) -> str:
-        """All that tells this compiler from another one, for cache keys: command, files, version, search variables.
+        """All that tells this compiler from another one, for cache keys: version, command, files, search variables.
 
+        Its first line, the version and the command, is what `Driver.toolchain` can begin with.
         Costs a few microseconds once the version is known. Raises `ToolchainError` if the compiler is gone or broken.
         """
         variables = tuple((name, os.environ[name]) for name in SEARCH_VARIABLES if os.environ.get(name))
@@ -325,7 +326,7 @@ _Files = tuple[tuple[str, int, int, int], ...]
 
 @functools.lru_cache(maxsize=64)
 def _identity(compiler: HostCompiler, files: _Files, variables: tuple[tuple[str, str], ...]) -> str:
-    rows = [f"command {compiler.command!r}", f"version {_version(compiler, files)}"]
+    rows = [f"{_version(compiler, files)} ({' '.join(compiler.command)})", f"command {compiler.command!r}"]
     rows += [f"file {path} {size} {mtime}" for path, size, mtime, _ in files]
     rows += [f"variable {name}={value}" for name, value in variables]
     return "\n".join(rows)

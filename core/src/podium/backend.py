@@ -198,6 +198,7 @@ class Driver(FeatureMethods, ABC):
     def toolchain(self, language: str) -> str:
         """Name the compiler for a language, with its version: what cache keys hold.
 
+        The first line is what people read of it in ``podium doctor``; what only keys need stands in further ones.
         Called before each look into the cache, so it must cost microseconds from the second time on.
         Raises `ToolchainError` if there is none.
         """

@@ -29,9 +29,11 @@ def toolchain(language: str) -> str:
     """Name the compiler for a language with its version, and the headers that it uses. Raises `ToolchainError`."""
     known = _known.get("toolchain")
     if known is None:
-        library = hiprtc_path()
-        files = [library, *_compiler_behind(library), *rocm.include_folders(library)]
-        lines = [f"podium-amd {__version__}, {_own_files()}", *filter(None, map(_identity, files))]
+        library, folders = hiprtc_path(), rocm.include_folders(hiprtc_path())
+        headers = f"headers in {', '.join(folders)}" if folders else "without the headers of ROCm"
+        files = [library, *_compiler_behind(library), *folders]
+        lines = [f"hipRTC {hiprtc_version()} ({library}), {headers}"]
+        lines += [f"podium-amd {__version__}, {_own_files()}", *filter(None, map(_identity, files))]
         known = _known["toolchain"] = "\n".join(lines)
     return known
 

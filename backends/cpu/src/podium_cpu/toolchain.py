@@ -27,7 +27,7 @@ def toolchain(language: str) -> str:
     """Name the compiler with its version, and this backend with its headers. Raises `ToolchainError`."""
     from podium.backend import compiler_identity
 
-    return f"podium-cpu {__version__} {headers_digest()}\n{compiler_identity('c++')}"
+    return f"{compiler_identity('c++')}\npodium-cpu {__version__} {headers_digest()}"
 
 
 @functools.lru_cache(maxsize=1)

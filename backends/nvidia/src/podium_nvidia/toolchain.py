@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 
 from podium.errors import ToolchainError
 
 from podium_nvidia import toolkit
 from podium_nvidia._version import __version__
 
-__all__ = ["INCLUDE", "foresee", "nvrtc_path", "open_foreseen", "toolchain"]
+__all__ = ["INCLUDE", "foresee", "nvrtc_path", "nvrtc_version", "open_foreseen", "toolchain"]
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -41,10 +42,18 @@ def nvrtc_path() -> str:
     return known
 
 
+def nvrtc_version() -> str:
+    """Return the version of NVRTC as its files say it, such as 13.0. Raises `ToolchainError`."""
+    library = nvrtc_path()
+    return _version_of((_builtins(library) or [library])[-1])
+
+
 def _describe(language: str) -> str:
     if language != "cuda":
-        linker = toolkit.find_library("nvJitLink")  # without it, the driver finishes the code, and is no part of it
-        return f"podium-nvidia {__version__}\n{_identity(linker) if linker else 'no linker'}"
+        linker = toolkit.find_library("nvJitLink")
+        if linker is None:  # and what it then makes of the code is not kept by podium
+            return f"the NVIDIA driver\npodium-nvidia {__version__}"
+        return f"nvJitLink {_version_of(linker)} ({linker})\npodium-nvidia {__version__}\n{_identity(linker)}"
     library = nvrtc_path()
     return _foreseen.get((library, *toolkit.places())) or _describe_nvrtc(library)
 
@@ -63,16 +72,34 @@ def open_foreseen() -> None:
 
 
 def _describe_nvrtc(library: str) -> str:
+    builtins = _builtins(library)
+    title = f"NVRTC {_version_of((builtins or [library])[-1])} ({library})"
+    lines = [f"podium-nvidia {__version__}, {_own_files()}", *filter(None, map(_identity, [library, *builtins]))]
+    folders = []
+    for folder in toolkit.include_folders(library):
+        found = [name for marker in _HEADER_MARKERS if (name := _identity(os.path.join(folder, marker)))]
+        if found:
+            folders.append(folder)
+            lines += found
+    headers = f"headers in {', '.join(folders)}" if folders else "without the headers of CUDA"
+    return "\n".join([f"{title}, {headers}", *lines])
+
+
+def _builtins(library: str) -> list[str]:
+    """Return the files beside NVRTC that it opens itself; their names have the version that its own may lack."""
     folder = os.path.dirname(library)
     try:
-        builtins = sorted(each for each in os.listdir(folder) if each.startswith("libnvrtc-builtins.so"))
+        names = sorted(each for each in os.listdir(folder) if each.startswith("libnvrtc-builtins.so"))
     except OSError:
-        builtins = []
-    files = [library, *(os.path.join(folder, each) for each in builtins)]
-    for each in toolkit.include_folders(library):
-        files += (os.path.join(each, marker) for marker in _HEADER_MARKERS)
-    lines = [f"podium-nvidia {__version__}, {_own_files()}", *filter(None, map(_identity, files))]
-    return "\n".join(lines)
+        return []
+    return [os.path.join(folder, each) for each in names]
+
+
+def _version_of(library: str) -> str:
+    """Return the version in the name of a library's file."""
+    name = os.path.basename(os.path.realpath(library))
+    version = re.search(r"\.so\.(\d+(?:\.\d+)*)", name)
+    return version[1] if version else name
 
 
 # Headers that another version of the toolkit or of CCCL has in another form.

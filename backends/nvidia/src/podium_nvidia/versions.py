@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from contextlib import suppress
 
 from podium.errors import PodiumError
@@ -19,9 +17,7 @@ def versions() -> dict[str, str]:
     with suppress(PodiumError):
         found["driver"] = driver_version()
     with suppress(PodiumError, OSError):
-        from podium_nvidia.toolchain import nvrtc_path
+        from podium_nvidia.toolchain import nvrtc_version
 
-        name = os.path.basename(os.path.realpath(nvrtc_path()))
-        version = re.search(r"\.so\.(\d+(?:\.\d+)*)", name)
-        found["toolkit"] = f"NVRTC {version[1]}" if version else name
+        found["toolkit"] = f"NVRTC {nvrtc_version()}"
     return found

@@ -98,7 +98,8 @@ def _show_devices(console: Console, report: Report) -> None:
 def _toolchain_lines(backend: BackendReport) -> Iterator[str]:
     for language, answer in (backend.toolchains or {}).items():
         if answer.error is None:
-            yield f"{backend.name}, {language}: " + answer.value.replace("\n", "\n  ")
+            title, _, _ = answer.value.partition("\n")  # what follows is for keys of the cache
+            yield f"{backend.name}, {language}: {title}"
         elif backend.active:
             yield f"{backend.name}, {language}: none: {answer.error}"
 

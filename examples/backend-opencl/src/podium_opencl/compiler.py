@@ -50,11 +50,10 @@ def toolchain(language: str) -> str:
         devices = open_devices()
     except BackendError as error:
         raise ToolchainError(str(error)) from None
-    rows = [f"podium-opencl {__version__} {folder_digest(__file__.rpartition('/')[0])}"]
-    rows += [
+    compilers = [
         f"{device.target}: {device.versions['platform']}, driver {device.versions['driver']}" for device in devices
     ]
-    _toolchain = "\n".join(rows)
+    _toolchain = f"{'; '.join(compilers)}\npodium-opencl {__version__} {folder_digest(__file__.rpartition('/')[0])}"
     return _toolchain
 
 
