@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from podium._build import parse_diagnostics
     from podium._compile_error import compile_error, is_host_header, refused_name
     from podium._compile_flags import flag_pairs, last_flag, user_options
+    from podium._host_memory import free_host_bytes
     from podium._launch_ranges import LaunchRanges
     from podium._limits import check_cooperative
 else:
@@ -26,6 +27,7 @@ else:
             "podium._build": "parse_diagnostics",
             "podium._compile_error": "compile_error is_host_header refused_name",
             "podium._compile_flags": "flag_pairs last_flag user_options",
+            "podium._host_memory": "free_host_bytes",
             "podium._launch_ranges": "LaunchRanges",
             "podium._limits": "check_cooperative",
         },
@@ -41,6 +43,7 @@ __all__ = [
     "compile_error",
     "find_symbols",
     "flag_pairs",
+    "free_host_bytes",
     "is_host_header",
     "last_flag",
     "late_names",

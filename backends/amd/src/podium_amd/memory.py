@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -71,7 +70,9 @@ def pinned_memory(size: int, alignment: int, device: int) -> OwnedMemory:
         with context.current(device), context.relaxed():
             status = functions.hipHostMalloc(ctypes.byref(place), room, _PORTABLE_AND_MAPPED)
             if status:
-                raise _refusal(status, "pinned memory of the host in bytes", size, _free_host_bytes, device)
+                from podium.parts import free_host_bytes
+
+                raise _refusal(status, "pinned memory of the host in bytes", size, free_host_bytes, device)
         return place.value or 0
 
     def free(address: int) -> None:
@@ -94,10 +95,6 @@ def _free_bytes() -> int:
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     status = hip().hipMemGetInfo(ctypes.byref(free), ctypes.byref(total))
     return 0 if status else free.value
-
-
-def _free_host_bytes() -> int:
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
 
 
 def copy(destination: int, source: int, size: int, device: int, stream: int) -> None:

@@ -28,7 +28,9 @@ class HostBuffer:
         try:
             self._memory = _mapped(room) if room >= _MAPPED_BYTES else ctypes.create_string_buffer(room)
         except (MemoryError, OverflowError, OSError, ValueError):
-            raise OutOfResourcesError("allocate", "memory in bytes", size, _free_bytes(), "free some") from None
+            from podium.parts import free_host_bytes
+
+            raise OutOfResourcesError("allocate", "memory in bytes", size, free_host_bytes(), "free some") from None
         self.size = size
         self.ptr = -(-ctypes.addressof(self._memory) // alignment) * alignment
 
@@ -45,9 +47,3 @@ def _mapped(room: int) -> ctypes.Array[ctypes.c_char]:
     else:
         mapping = mmap.mmap(-1, room)
     return (ctypes.c_char * room).from_buffer(mapping)
-
-
-def _free_bytes() -> int:
-    from podium_cpu.processor import memory_bytes
-
-    return memory_bytes()
