@@ -803,9 +803,12 @@ def test_a_launch_whose_code_goes_before_the_driver_has_it(level: str) -> None:
     assert [each.parameters[1][0] for each in driver.launches] == [1, 1, 1, 5] and len(driver.loaded) == 1
     launch(None, 6)
     assert len(driver.launches) == 5 and driver.unloaded == ["k", "k"]
+    driver._unload_first, driver.times = lambda: (kernel.unload(), launch(None, 7)), 1  # and another launches it then
+    launch(None, 8)
+    assert [each.parameters[1][0] for each in driver.launches[5:]] == [7, 8]
     driver._unload_first, driver.times = lambda: None, 1
-    with pytest.raises(LaunchError, match="FAKE_ERROR_400"):  # what was not unloaded has failed
-        launch(None, 7)
+    with pytest.raises(LaunchError, match="FAKE_ERROR_400"):  # what was never unloaded has failed
+        podium.kernel(SOURCE).binding(driver).get((1, 1))(None, 9)
 
 
 def test_a_dropped_kernel_is_unloaded_once(fake: FakeDriver, level: str) -> None:

@@ -99,7 +99,7 @@ PODIUM_ASIDE static int podium_keep_alive(const struct podium_call *call, int de
 
 struct podium_launch;
 
-/* Launch again what was unloaded by another thread in between; returns the status, and may raise. */
+/* Launch again what may have been unloaded by another thread in between; returns the status, and may raise. */
 static int podium_launch_again(struct podium_launch *launch, int device, uint64_t stream, void **addresses, int status);
 
 /* Raise for a status that the driver has returned. `launch` is the bound one, or NULL. */

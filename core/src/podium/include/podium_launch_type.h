@@ -34,11 +34,12 @@ PODIUM_APART static int podium_prepare(struct podium_launch *self, int device, u
     return empty;
 }
 
+/* Which epoch the function was of is not known any more, since to keep it would cost all launches: what was ever unloaded
+ * is launched once more, and the driver says again what is wrong with other launches. */
 static int podium_launch_again(struct podium_launch *self, int device, uint64_t stream, void **addresses, int status) {
-    while (status != 0 && self->epoch != self->launcher->epoch) {
+    for (uint64_t epoch = 0; status != 0 && epoch != self->launcher->epoch;) {
         uint64_t function = 0;
-        memset(self->functions, 0, sizeof self->functions);
-        self->epoch = self->launcher->epoch;
+        epoch = self->launcher->epoch;
         if (podium_prepare(self, device, stream, &function) != 0) break;
         status = podium_driver_launch(&self->shape, device, stream, function, addresses);
     }
