@@ -8,6 +8,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,11 @@ def test_loading_what_is_not_there(driver: cpu.CpuDriver) -> None:
     broken = ObjectCode(b"\x7fELF but no more", "elf", code.target, code.entries, code.symbols)
     with pytest.raises(LoadError, match="could not be loaded"):
         driver.load(broken, "saxpy", 0)
+    foreign = find_spec("_ctypes")
+    assert foreign is not None and foreign.origin is not None
+    other = ObjectCode(Path(foreign.origin).read_bytes(), "elf", code.target, code.entries, code.symbols)
+    with pytest.raises(LoadError, match="podium-cpu has not compiled this library, and runs no others.*that text"):
+        driver.load(other, "saxpy", 0)
 
 
 @pytest.mark.skipif(processor.host_arch() not in processor.ARCH_LEVELS, reason="levels are those of x86-64")

@@ -156,6 +156,16 @@ def test_numpy_arrays_have_bounds(module: podium.Module) -> None:
     reads(x, y, 90)
 
 
+@pytest.mark.parametrize("name", COMPILERS)
+def test_the_thread_is_the_one_at_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sanitizer of addresses by itself, which leaves the loop over threads to the compiler, tells the right one."""
+    monkeypatch.setenv("CXX", name)
+    kernel = podium.kernel("__global__ void next(float *x, float *y) { y[threadIdx.x] = x[threadIdx.x + 1]; }")
+    with podium.use(CpuDriver(sanitize="address")):
+        text = found(kernel[1, 64], np.zeros(64, np.float32), np.zeros(64, np.float32))
+    assert text.endswith("in thread (63,0,0) of block (0,0,0)")
+
+
 def test_bounds_are_exact_to_the_byte(module: podium.Module) -> None:
     """No byte behind an array can be touched, whatever its length and alignment."""
     memory = np.zeros(64, np.int8)
@@ -357,7 +367,8 @@ def test_the_variable_and_bad_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checks is not None and str(checks.sanitizers) == "address,undefined"
     assert CpuDriver(sanitize="").checks is None
     with pytest.raises(
-        ValueError, match="sanitize='thread': there is no sanitizer 'thread'; there are address and undef"
+        ValueError,
+        match="sanitize='thread': there is no sanitizer 'thread'; there are address and undefined, and none of races",
     ):
         CpuDriver(sanitize="thread")
     monkeypatch.setenv("PODIUM_CPU_SANITIZE", "memory")

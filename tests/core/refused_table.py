@@ -57,14 +57,14 @@ REFUSED: list[tuple[str, str, str | None, tuple[str, ...]]] = [
     (
         "a template with too few arguments",
         "template <typename T, int N> __global__ void reduce(T* x) { }",
-        "reduce<float>",
-        ("template parameter N", 'name="reduce<float, 256>"'),
+        "reduce<int>",
+        ("template parameter N", 'name="reduce<int, 256>"'),
     ),
     (
         "too many arguments",
         "template <typename T> __global__ void k(T* x) { }",
         "k<int, 3>",
-        ("takes 1 arguments, not 2", 'name="k<float>"'),
+        ("takes 1 arguments, not 2", 'name="k<int>"'),
     ),
     (
         "arguments for no template",

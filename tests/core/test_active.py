@@ -142,6 +142,14 @@ def test_get_does_not_probe(site: Site) -> None:
         config.get("nothing")
 
 
+def test_gpu_does_not_mean_cpu(site: Site) -> None:
+    """Somebody who asks for "gpu" is not sent to the backend whose name has one letter more in common, but told how."""
+    site.install("cpu")
+    with pytest.raises(UnknownBackendError, match="If you name none, podium takes a GPU") as raised:
+        DriverConfig().get("gpu")
+    assert raised.value.suggestion is None
+
+
 def test_constructor_of_a_named_driver_raises(site: Site) -> None:
     """A driver that cannot be made is inactive with its error, which is the cause."""
     site.install("ctor", construct="raise ValueError('no licence')")

@@ -316,6 +316,7 @@ def test_a_configured_folder_that_cannot_be_used_is_told_once(home: Path, tmp_pa
             Cache(chosen, PLENTY)
         assert len(told) == 1
         assert str(wrong) in str(told[0].message)
+        assert told[0].filename == __file__
         reset_cache()
 
 

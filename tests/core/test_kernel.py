@@ -557,6 +557,11 @@ def test_modules_have_several_kernels(fake: FakeDriver, level: str, tmp_path: Pa
     path.write_bytes("// naïve\n__global__ void a(int n) {}\n".encode("latin-1"))
     with pytest.raises(SourceError, match=r"two\.cu: byte 0xef in line 1 is not UTF-8"):
         podium.module(path)
+    path.write_bytes(ObjectCode(b"\xff", "fake", Target("fake", "fake_1", 32), ()).to_bytes())
+    with pytest.raises(
+        SourceError, match=r"no source but object code: podium\.kernel\(podium\.ObjectCode\.from_file\("
+    ):
+        podium.module(path)
 
 
 def test_object_code_is_a_kernel(fake: FakeDriver, level: str) -> None:
@@ -574,6 +579,8 @@ def test_object_code_is_a_kernel(fake: FakeDriver, level: str) -> None:
     other = ObjectCode.from_bytes(b"binary", name="k", signature="", format="fake", target=Target("fake", "fake_2", 32))
     with pytest.raises(LoadError, match="built for fake:fake_2:32, the device 0 .* is fake:fake_1:32"):
         podium.kernel(other)[1, 1]()
+    spelled = ObjectCode.from_bytes(b"binary", name="k", signature="", format="fake", target="fake:fake_1:32")
+    podium.kernel(spelled)[1, 1]()
     with pytest.raises(LoadError, match="the code is broken"):
         podium.kernel(ObjectCode(b"broken", "fake", Target("fake", "fake_1", 32), code.entries))[1, 1](None, 1)
 
@@ -629,6 +636,8 @@ def test_a_target_may_be_spelled(fake: FakeDriver, kernel: podium.Kernel) -> Non
     assert kernel.compile("fake:other_2:64").target == Target("fake", "other_2", 64)
     with pytest.raises(ValueError, match="spelled backend:arch:warp_size"):
         kernel.compile("other_2")
+    with pytest.raises(ValueError, match="the threads of a warp are missing: fake:other_2:32, or 64"):
+        kernel.compile("fake:other_2")
 
 
 def test_an_option_of_the_launch_among_the_arguments(fake: FakeDriver, kernel: podium.Kernel, level: str) -> None:

@@ -243,6 +243,9 @@ def test_features_that_the_backend_lacks_are_refused_when_the_launcher_is_made()
     for metadata in ({"num_warps": 1, "num_ctas": 2}, {"block": 32, "cooperative": True}):
         with pytest.raises(LaunchConfigError, match="has no launch feature .*it has: dependent"), pinned("interpreted"):
             driver.launcher_cls(Source("i32"), metadata, driver)
+    driver.features = frozenset()  # type: ignore[misc]
+    with pytest.raises(LaunchConfigError, match="has the launch feature 'dependent', and not with the options"):
+        driver.launcher_cls(Source("i32"), {"block": 32, "dependent": True}, driver)
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,15 @@ def test_what_is_no_array(driver: FakeDriver, value: Any, dtype: Any, kind: type
         podium.asarray(value, dtype)
 
 
+def test_only_lists_are_converted(driver: FakeDriver) -> None:
+    """An array of another element type is an error that says what to do, and what it says works, for bf16 as well."""
+    values = array.array("d", [1.0] * 3)
+    for dtype in ("fp16", "bf16"):
+        with pytest.raises(ArgumentTypeError, match=rf"the elements are fp64, not {dtype}; .*as \.tolist\(\)"):
+            podium.asarray(values, dtype)
+        assert podium.asarray(values.tolist(), dtype).tolist() == [1.0] * 3
+
+
 def test_shapes_that_cannot_be(driver: FakeDriver) -> None:
     """A negative length is an error of the shape; what is no integer a type error."""
     for shape in (-1, (2, -1)):

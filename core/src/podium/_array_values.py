@@ -53,7 +53,8 @@ def check_element(taker: str, found: ElementType, wanted: ElementType) -> None:
     """Raise `ArgumentTypeError` for elements of another type than is wanted."""
     if found != wanted:
         raise ArgumentTypeError(
-            f"{taker}: the elements are {found.spelling}, not {wanted.spelling}; convert them first"
+            f"{taker}: the elements are {found.spelling}, not {wanted.spelling}; convert them first, or give them as "
+            "a list, as .tolist() makes one: its numbers are converted"
         )
 
 

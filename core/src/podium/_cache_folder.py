@@ -31,7 +31,9 @@ def notify_once(cause: str, message: str) -> None:
     token = object()
     # setdefault is atomic, so threads that meet the same cause need no lock, and no fork can inherit a held one.
     if _noticed.setdefault(cause, token) is token:
-        warnings.warn(message, PodiumWarning, stacklevel=3)
+        from podium._caller import frames_of_podium  # what finds its cache in order does not pay for it
+
+        warnings.warn(message, PodiumWarning, stacklevel=frames_of_podium())
 
 
 def forget_notices() -> None:

@@ -36,6 +36,11 @@ def check_features(kernel: str, driver: Driver, config: LaunchConfig) -> None:
     for name in wanted:
         known = ", ".join(sorted({*driver.attribute_keys, *(flags.keys() & driver.features)})) or "none"
         problem = f"backend {driver.name!r} has no launch feature {name!r}; it has: {known}"
+        if name in getattr(type(driver), "features", frozenset()):
+            problem = (
+                f"backend {driver.name!r} has the launch feature {name!r}, and not with the options that it was chosen "
+                "with, or that its environment variables give it"
+            )
         if name in flags and name in driver.features:
             problem = f"{name!r} is no attribute but an argument of its own: LaunchConfig(grid, block, {name}=...)"
         raise LaunchConfigError(

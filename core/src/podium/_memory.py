@@ -344,8 +344,10 @@ def asarray(
 
     Arrays are those of podium, and others that speak DLPack or ``__cuda_array_interface__``, in memory of the host or
     of the driver's devices. Without `dtype`, they keep theirs; sequences with a float in them become fp32, of ints i32,
-    of bools i1. It is done when the call returns, and waits for the work on the device of `value`; with a `stream` only
-    for what is in that, whose order the memory is in then, as that of `empty`.
+    of bools i1. With one, the numbers of sequences are converted to it, and arrays must have it.
+
+    It is done when the call returns, and waits for the work on the device of `value`; with a `stream` only for what is
+    in that, whose order the memory is in then, as that of `empty`.
 
     Raises ArgumentTypeError or ArgumentValueError for what has no such form.
     """

@@ -11,7 +11,7 @@ from podium._active import driver_config
 from podium._computed import computed
 from podium._fork import ForkSafeLock
 from podium._kernel import Kernel
-from podium._object_code import ObjectCode
+from podium._object_code import ObjectCode, is_object_code
 from podium._program import Options
 from podium._signature import Signature, SignatureLike
 from podium._target import Device, Target
@@ -245,6 +245,11 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
+        if is_object_code(error.object):
+            raise SourceError(
+                f"{path} is no source but object code: podium.kernel(podium.ObjectCode.from_file({str(path)!r})) "
+                "makes a kernel of it"
+            ) from None
         line = error.object.count(b"\n", 0, error.start) + 1
         raise SourceError(
             f"{path}: byte {error.object[error.start]:#04x} in line {line} is not UTF-8, in which sources are read. "

@@ -15,7 +15,7 @@ from podium._target import Target
 from podium._variable import Variable
 from podium.errors import LoadError
 
-__all__ = ["ObjectCode"]
+__all__ = ["ObjectCode", "is_object_code"]
 
 _MAGIC = b"podium object 1\n"
 
@@ -81,16 +81,17 @@ class ObjectCode:
         name: str | None = None,
         signature: object = None,
         format: str | None = None,
-        target: Target | None = None,
+        target: Target | str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> ObjectCode:
         """Read what `to_bytes` wrote; or take the bytes of a vendor's binary, with everything else given.
 
-        A vendor's binary needs `name` (of the kernel in it), `signature`, `format` and `target`.
-        Raises `LoadError` if the bytes are neither.
+        A vendor's binary needs `name` (of the kernel in it), `signature`, `format` and `target`, which may be spelled,
+        ``"nvidia:sm_90:32"``. Raises `LoadError` if the bytes are neither, `SignatureError` for a signature that is
+        none, and ValueError for such a target.
         """
         data = bytes(data)
-        if data.startswith(_MAGIC):
+        if is_object_code(data):
             return _deserialise(data)
         missing = [
             word
@@ -102,6 +103,7 @@ class ObjectCode:
                 "These bytes are not podium object code. If they are a vendor's binary, "
                 f"also give: {', '.join(missing)}"
             )
+        target = Target.parse(target) if isinstance(target, str) else target
         entry = Entry(name, Signature.parse(signature))  # type: ignore[arg-type]
         return ObjectCode(data, format, target, (entry,), metadata=dict(metadata or {}))
 
@@ -109,6 +111,11 @@ class ObjectCode:
     def from_file(path: str | Path, **attributes: Any) -> ObjectCode:
         """Read a file as `from_bytes` reads bytes; takes the same keywords."""
         return ObjectCode.from_bytes(Path(path).read_bytes(), **attributes)
+
+
+def is_object_code(data: bytes) -> bool:
+    """Tell whether some bytes begin as those of `ObjectCode.to_bytes` do."""
+    return data.startswith(_MAGIC)
 
 
 def _deserialise(data: bytes) -> ObjectCode:

@@ -106,7 +106,8 @@ class Selection:
             from difflib import get_close_matches
 
             known = self.discovery.names()
-            close = get_close_matches(name.lower(), known, n=1)
+            asked = name.lower()  # "gpu" is close to "cpu", and means the opposite
+            close = get_close_matches(asked, known, n=1) if asked != "gpu" else []
             raise UnknownBackendError(name, known, close[0] if close else None)
         reason = backend.reason() if probing else None
         if reason is None:

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from podium._record import record
+from podium._record import field, record
 from podium.errors import SignatureError
 
 __all__ = ["MOST_ALIGNED", "Parameter", "Signature", "SignatureLike", "Type"]
@@ -60,12 +60,12 @@ class Type:
     """One parameter type. Sizes and alignments are in bytes; make one with `Type.parse`."""
 
     spelling: str
-    kind: str  # boolean, signed, unsigned, float, pointer, struct, array, constexpr, pointee
-    size: int
-    alignment: int
-    const: bool = False
-    pointee: Type | None = None
-    members: tuple[Type, ...] = ()
+    kind: str = field(repr=False)  # boolean, signed, unsigned, float, pointer, struct, array, constexpr, pointee
+    size: int = field(repr=False)
+    alignment: int = field(repr=False)
+    const: bool = field(default=False, repr=False)
+    pointee: Type | None = field(default=None, repr=False)
+    members: tuple[Type, ...] = field(default=(), repr=False)
 
     @staticmethod
     def parse(spelling: str) -> Type:

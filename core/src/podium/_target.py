@@ -21,7 +21,8 @@ class Target:
         backend, _, rest = text.partition(":")
         arch, _, warp_size = rest.rpartition(":")
         if not backend or not arch or not warp_size.isdigit():
-            raise ValueError(f"A target is spelled backend:arch:warp_size, such as nvidia:sm_90:32, not {text!r}")
+            hint = f"; the threads of a warp are missing: {text}:32, or 64" if text.count(":") == 1 else ""
+            raise ValueError(f"A target is spelled backend:arch:warp_size, such as nvidia:sm_90:32, not {text!r}{hint}")
         return Target(backend, arch, int(warp_size))
 
     def __str__(self) -> str:

@@ -77,7 +77,7 @@ def _compile(compiler: Hiprtc, program: Program, target: Target, arch: Arch) -> 
             program,
             target,
             f"hipRTC does not know {arch}, and has ended the process that asked it ({error.text}). It was found as "
-            f"{compiler.path}; rocminfo lists the architecture of each device",
+            f"{compiler.path}; a newer ROCm may know it, and rocminfo lists the architecture of each device",
         ) from None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from podium.backend import ForkSafeLock, SharedLibrary, environment_flag
-from podium.errors import SettingError
+from podium.errors import LoadError, SettingError
 
 from podium_cpu.processor import usable_processors
 
@@ -60,7 +60,17 @@ def default_stream() -> int:
 
 
 def serve(library: SharedLibrary) -> Runtime:
-    """Have a library run its kernels where all others do: on the same threads, in the same streams; return where."""
+    """Have a library run its kernels where all others do: on the same threads, in the same streams; return where.
+
+    Raises `LoadError` for one that podium-cpu has not compiled.
+    """
+    try:
+        library.address("podium_cpu_attach")
+    except LoadError:
+        raise LoadError(
+            "podium-cpu has not compiled this library, and runs no others: its threads, streams and errors are in what "
+            "it compiles. A compiler that writes C or C++ hands over that text: podium.kernel(text)"
+        ) from None
     with _lock:
         for runtime in _running:
             if runtime.attach(library):

@@ -40,7 +40,8 @@ class Sanitizers:
             if name not in _NAMES and from_environment:
                 raise SettingError("PODIUM_CPU_SANITIZE", text, "address, undefined, or both with a comma")
             if name not in _NAMES:
-                raise ValueError(f"sanitize={text!r}: there is no sanitizer {name!r}; there are {' and '.join(_NAMES)}")
+                known = " and ".join(_NAMES) + (", and none of races" if name == "thread" else "")
+                raise ValueError(f"sanitize={text!r}: there is no sanitizer {name!r}; there are {known}")
         return Sanitizers("address" in names, "undefined" in names)
 
     def __bool__(self) -> bool:

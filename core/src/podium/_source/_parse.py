@@ -163,7 +163,7 @@ class _Reading:
         try:
             return declaration.parameters(_argument_nodes(self.arguments), others, self.resolver)
         except ArgumentMismatch as refusal:
-            example = example_arguments(declaration.template)
+            example = example_arguments(declaration.template, self.arguments)
             raise self._error(
                 declaration, f'{refusal}. Write the arguments into the name, such as name="{name}<{example}>"'
             ) from None

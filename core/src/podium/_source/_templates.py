@@ -61,10 +61,11 @@ def bind(
     return bound
 
 
-def example_arguments(template: Node | None) -> str:
-    """Return arguments of the right kinds for an error message, such as ``float, 256``."""
-    examples = []
-    for parameter in _parameters(template):
+def example_arguments(template: Node | None, given: Sequence[str] | None) -> str:
+    """Return the arguments that are given, and of the right kinds for an error message, such as ``float, 256``."""
+    parameters = _parameters(template)
+    examples = list(given or ())[: len(parameters)]
+    for parameter in parameters[len(examples) :]:
         kind = parameter.child_by_field_name("type")
         if parameter.type in _TYPE_PARAMETERS:
             examples.append("float")

@@ -88,6 +88,13 @@ struct count_up<1> {
   typedef indices<0> type;
 };
 
+// The calls of the sanitizers, which ask which thread runs, are put in after the passes that move stores out of loops.
+static inline void write_thread() {
+#ifdef PODIUM_CPU_SANITIZE
+  __asm__ volatile("" : "+m"(threadIdx.x), "+m"(threadIdx.y), "+m"(threadIdx.z));
+#endif
+}
+
 // `may_wait` is false for a source in which nothing makes a thread wait for another.
 template <class Function, Function kernel, bool may_wait = true>
 struct podium_entry;
@@ -102,6 +109,7 @@ struct podium_entry<void (*)(P...), kernel, may_wait> {
       threadIdx.x = linear % blockDim.x;
       threadIdx.y = linear / blockDim.x % blockDim.y;
       threadIdx.z = linear / blockDim.x / blockDim.y;
+      write_thread();
       podium_regions::whole_block = false;
       kernel(arguments...);
       if (podium_regions::whole_block)
@@ -135,6 +143,7 @@ struct podium_entry<void (*)(P...), kernel, may_wait> {
           blockIdx.x = block_x, blockIdx.y = block_y, blockIdx.z = block_z;
           blockDim.x = end_x, blockDim.y = end_y, blockDim.z = end_z;
           threadIdx.x = x, threadIdx.y = y, threadIdx.z = z;
+          write_thread();
           kernel(arguments...);
           if (podium_regions::whole_block)
             return;
