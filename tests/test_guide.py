@@ -15,6 +15,15 @@ from podium._cli import main
 EXAMPLE = ROOT / "examples" / "podium-abacus"
 
 
+# Of the suite, what this backend's own code is asked in: at the level that has its C, with a cold cache, and one of many
+# values. What podium does alike for all, such as refusals and processes, the suite shows in tests/backends.
+_LEFT_OUT = (
+    "interpreted warm auto double lie refused arrays_ fork process spawned silently commands key interrupted entry others "
+    "hooks two_backends debugging keeps"
+)
+_CHOSEN = " and ".join(["(i32 or not (scalars or fit))", *(f"not {word}" for word in _LEFT_OUT.split())])
+
+
 def texts(folder: Path) -> dict[str, str]:
     """Return the files of a distribution, less what tools leave there."""
     made = {".mypy_cache", ".pytest_cache", ".ruff_cache", "__pycache__", "dist", "build"}
@@ -43,7 +52,7 @@ def test_the_example_is_the_scaffold_with_the_edits_of_the_guide(tmp_path: Path)
 def test_the_guide_can_be_walked(tmp_path: Path) -> None:
     """Each command of the guide works after the edits before it, and prints what the page says; the suite passes."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PODIUM_", "PYTHON", "VIRTUAL_"))}
-    variables = {"PODIUM_CACHE_DIR": str(tmp_path / "cache"), "PYTEST_ADDOPTS": "-q -k 'not interpreted'"}
+    variables = {"PODIUM_CACHE_DIR": str(tmp_path / "cache"), "PYTEST_ADDOPTS": f"-q -k '{_CHOSEN}'"}
     shell = console(tmp_path, {**kept, **variables})
     output = ""
     for fence in PAGE.fences:
