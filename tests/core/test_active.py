@@ -145,7 +145,7 @@ def test_get_does_not_probe(site: Site) -> None:
 def test_gpu_does_not_mean_cpu(site: Site) -> None:
     """Somebody who asks for "gpu" is not sent to the backend whose name has one letter more in common, but told how."""
     site.install("cpu")
-    with pytest.raises(UnknownBackendError, match="If you name none, podium takes a GPU") as raised:
+    with pytest.raises(UnknownBackendError, match="Name none, and podium takes a GPU") as raised:
         DriverConfig().get("gpu")
     assert raised.value.suggestion is None
 

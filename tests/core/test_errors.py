@@ -141,7 +141,7 @@ def test_messages_end_without_a_full_stop_and_say_what_to_do() -> None:
     """Texts that podium composes name the thing and the next step."""
     assert "Did you mean 'nvidia'?" in str(make(errors.UnknownBackendError))
     assert "Did you mean 'nvidia'?" in str(make(errors.UnknownBackendError))
-    assert "podium takes a GPU where one can be used" in str(errors.UnknownBackendError("gpu", ["cpu"]))
+    assert "Name none, and podium takes a GPU" in str(errors.UnknownBackendError("gpu", ["cpu"]))
     assert "podium doctor" in str(make(errors.InactiveBackendError))
     assert "PODIUM_BACKEND=a" in str(make(errors.AmbiguousBackendError))
     assert "nvidia (podium-nvidia): no device" in str(make(errors.NoActiveBackendError))

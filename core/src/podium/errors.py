@@ -106,13 +106,9 @@ class UnknownBackendError(BackendError, LookupError):
     """A backend was named that no installed distribution provides."""
 
     def __init__(self, name: str, known: Sequence[str], suggestion: str | None = None) -> None:
-        hint = " Take one of these, or install the distribution that provides it."
-        if suggestion:
-            hint = f" Did you mean {suggestion!r}?"
-        elif name.lower() == "gpu":
-            hint = " If you name none, podium takes a GPU where one can be used."
-        installed = ", ".join(known) or "none"
-        super().__init__(f"Unknown backend {name!r}. Installed: {installed}.{hint}")
+        otherwise = "Name none, and podium takes a GPU where one can be used; or install what provides it."
+        hint = f"Did you mean {suggestion!r}?" if suggestion else otherwise
+        super().__init__(f"Unknown backend {name!r}. Installed: {', '.join(known) or 'none'}. {hint}")
         self.name, self.known, self.suggestion = name, tuple(known), suggestion
 
 
