@@ -84,6 +84,7 @@ CHOICE = {
         "_plugin_api",
         "_import_aware_lock",
         "_imports_at_fork",
+        "_late_names",
         "_plugin_loading",
     ),
     *("_plugins", "_record", "_selection", "_settings", "_version", "backend", "errors", "hookspecs"),

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from podium.backend import Driver, deferred, deferred_launcher
-from podium.parts import late_names
+from podium.backend import Driver, deferred, deferred_launcher, late_names
 from podium.testing import FakeDriver
 
 PLACES = """

@@ -122,6 +122,7 @@ __all__ = [
     "import_early",
     "is_whole",
     "kernel_names",
+    "late_names",
     "option_choice",
     "source_line",
 ]

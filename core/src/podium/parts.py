@@ -6,9 +6,8 @@ about one vendor's compiler or driver, its backend hands over.
 
 from __future__ import annotations
 
-from podium._late_names import late_names
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # packages import this module for `late_names`
 if TYPE_CHECKING:
     from podium._apart import ProcessEnded, call_apart, call_on_large_stack, can_call_apart
     from podium._binary import find_symbols, read_binary
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from podium._launch_ranges import LaunchRanges
     from podium._limits import check_cooperative
 else:
+    from podium._late_names import late_names
+
     __getattr__, __dir__ = late_names(
         __name__,
         {
@@ -46,7 +47,6 @@ __all__ = [
     "free_host_bytes",
     "is_host_header",
     "last_flag",
-    "late_names",
     "parse_diagnostics",
     "read_binary",
     "refused_name",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from podium_amd.roctx import roctx_ranges
     from podium_amd.triton import TritonKernel, triton_kernel
 else:
-    from podium.parts import late_names as _late_names
+    from podium.backend import late_names as _late_names
 
     __getattr__, __dir__ = _late_names(
         __name__,

@@ -12,8 +12,10 @@ from podium_amd.status import (
     INVALID_KERNEL_FILE,
     NO_BINARY,
     NOT_FOUND,
+    STICKY,
     describe,
     hip_version,
+    launch_error,
     take_last_error,
 )
 
@@ -22,6 +24,8 @@ __all__ = ["load_error"]
 
 def load_error(status: int, known: str, code: ObjectCode, name: str, device: int) -> LoadError:
     """Make the error for a status of the runtime; `known` is what more there is to say."""
+    if status in STICKY:  # it is about work before, not about the code
+        return LoadError(str(launch_error(status, f"loading {name}", device)), kernel=name, backend="amd")
     take_last_error()
     status_name, text = describe(status)
     message = (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from podium_nvidia.tma import TensorMap, im2col_tensor_map, tensor_map
     from podium_nvidia.triton import TritonKernel, triton_kernel
 else:
-    from podium.parts import late_names as _late_names
+    from podium.backend import late_names as _late_names
 
     __getattr__, __dir__ = _late_names(
         __name__,

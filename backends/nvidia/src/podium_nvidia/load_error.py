@@ -13,9 +13,11 @@ from podium_nvidia.status import (
     JIT_COMPILER_NOT_FOUND,
     NO_BINARY,
     NOT_FOUND,
+    STICKY,
     UNSUPPORTED_PTX_VERSION,
     describe,
     driver_version,
+    launch_error,
 )
 
 __all__ = ["load_error"]
@@ -23,6 +25,8 @@ __all__ = ["load_error"]
 
 def load_error(status: int, log: str, code: ObjectCode, name: str, device: int) -> LoadError:
     """Make the error for a status of the driver; `log` is what more there is to say."""
+    if status in STICKY:  # it is about work before, not about the code
+        return LoadError(str(launch_error(status, f"loading {name}", device)), kernel=name, backend="nvidia")
     status_name, text = describe(status)
     message = (
         f"{name}: {status_name}: {text} (status {status}; {code.format} built for {code.target.arch}, device {device} "
