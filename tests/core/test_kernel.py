@@ -476,6 +476,13 @@ def test_defines_are_a_mapping(defines: Any) -> None:
         podium.kernel(SOURCE, defines=defines)
 
 
+@pytest.mark.parametrize("std", ["17", 17, "C11"])
+def test_a_standard_is_one_of_cpp(std: Any) -> None:
+    """A number alone is no standard, and the error shows one."""
+    with pytest.raises(ValueError, match=r"such as 'c\+\+17', not '?(17|C11)"):
+        podium.kernel(SOURCE, std=std)
+
+
 def test_a_macro_does_not_go_on_in_the_next_line() -> None:
     """A backslash at the end would make a part of the value of what comes next, another macro or the source."""
     with pytest.raises(ValueError, match="The value of the macro A must not end with a backslash"):
