@@ -71,7 +71,7 @@ def test_the_doctor_shows_devices_and_compiler() -> None:
     found = row(PODIUM_NVIDIA_LIBCUDA="unset")
     assert (found["state"], found["reason"], found["api"]) == ("active", None, 1)
     assert [device["target"] for device in found["devices"]["value"]] == ["amd:gfx90a:sramecc+:xnack-:64"] * 2
-    assert found["toolchains"]["cuda"]["value"].startswith("podium-amd ")
+    assert found["toolchains"]["cuda"]["value"].startswith("hipRTC ")
 
 
 @pytest.mark.skipif(os.path.exists("/dev/kfd"), reason="this machine has an AMD GPU")

@@ -61,7 +61,7 @@ def test_a_gpu_is_chosen_before_the_cpu() -> None:
     assert (row["state"], row["reason"]) == ("active", None)
     devices = row["devices"]["value"]
     assert [device["target"] for device in devices] == ["nvidia:sm_90:32"] * len(devices)
-    assert row["toolchains"]["cuda"]["value"].startswith("podium-nvidia ")
+    assert row["toolchains"]["cuda"]["value"].startswith("NVRTC ")
 
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has an NVIDIA GPU")
