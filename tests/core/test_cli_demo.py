@@ -59,6 +59,7 @@ def test_the_whole_demo() -> None:
     assert lines[-1] == "verified"
 
 
+@pytest.mark.oldest
 @pytest.mark.usefixtures("cpu", "small", "cold_builds")
 @pytest.mark.parametrize("level", ["auto", "interpreted", "generated"])
 def test_levels(level: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
