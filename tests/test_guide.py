@@ -15,11 +15,11 @@ from podium._cli import main
 EXAMPLE = ROOT / "examples" / "podium-abacus"
 
 
-# Of the suite, what this backend's own code is asked in: at the level that has its C, with a cold cache, and one of many
-# values. What podium does alike for all, such as refusals and processes, the suite shows in tests/backends.
+# Of the suite, what asks this backend's own code: at the level that has its C, with a cold cache, and one of many values.
+# What podium does alike for all, such as arguments and processes, the suite shows in tests/backends.
 _LEFT_OUT = (
-    "interpreted warm auto double lie refused arrays_ fork process spawned silently commands key interrupted entry others "
-    "hooks two_backends debugging keeps"
+    "interpreted warm auto double lie fork process spawned silently interrupted damaged_entry can_write hooks two_backends "
+    "debugging negative signatures dlpack not_contiguous data_ptr const_parameter other_devices no_array no_stream"
 )
 _CHOSEN = " and ".join(["(i32 or not (scalars or fit))", *(f"not {word}" for word in _LEFT_OUT.split())])
 
