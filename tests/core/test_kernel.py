@@ -786,45 +786,54 @@ def test_an_unload_while_a_launch_looks_its_function_up(level: str, monkeypatch:
 
     monkeypatch.setattr(binding, "load", interrupted)
     launch(None, 1)
-    assert len(driver.launches) == 2 and driver.stale == 1  # the one that was under way
+    assert len(driver.launches) == 2 and driver.stale == 0  # the one that was under way has what it found
     launch(None, 1)
     launch(None, 1)
-    assert (len(driver.launches), driver.stale, len(driver.loaded)) == (4, 1, 1)
+    assert (len(driver.launches), driver.stale, len(driver.loaded)) == (4, 0, 2)
+    kernel.unload()
+    assert driver.loaded == {}
 
 
-class Losing(FakeDriver):
-    """A driver whose next launch comes when another thread has unloaded its code, `times` in a row."""
+class Unloading(Watched):
+    """A driver in whose next launch another thread unloads the kernel."""
 
-    def __init__(self, unload: Callable[[], object], times: int) -> None:
+    def __init__(self, unload: Callable[[], object]) -> None:
         super().__init__()
-        self._unload_first, self.times = unload, times
+        self._other, self.armed = unload, False
 
     def _record(self, name: str, device: int, shape: Any, stream: int, values: tuple[bytes, ...]) -> int:
-        if self.times:
-            self.times -= 1
-            self._unload_first()
-            return 400
+        if self.armed:
+            self.armed = False
+            self._other()
         return super()._record(name, device, shape, stream, values)
 
 
-def test_a_launch_whose_code_goes_before_the_driver_has_it(level: str) -> None:
-    """LIF-04: the driver refuses a function that another thread has unloaded; the launch loads it, and is made once."""
+def test_code_stays_while_a_launch_has_it(level: str) -> None:
+    """LIF-04: the driver uses a function that goes meanwhile, and an H200's ends the process: what a launch has is kept.
+
+    It goes with the next unload(), or with the kernel.
+    """
     kernel = podium.kernel(SOURCE)
-    driver = Losing(kernel.unload, 0)
+    driver = Unloading(kernel.unload)
     launch = kernel.binding(driver).get((1, 1))
     for _ in range(3):
         launch(None, 1)
-    driver.times = 2
-    launch(None, 5)
-    assert [each.parameters[1][0] for each in driver.launches] == [1, 1, 1, 5] and len(driver.loaded) == 1
-    launch(None, 6)
-    assert len(driver.launches) == 5 and driver.unloaded == ["k", "k"]
-    driver._unload_first, driver.times = lambda: (kernel.unload(), launch(None, 7)), 1  # and another launches it then
-    launch(None, 8)
-    assert [each.parameters[1][0] for each in driver.launches[5:]] == [7, 8]
-    driver._unload_first, driver.times = lambda: None, 1
-    with pytest.raises(LaunchError, match="FAKE_ERROR_400"):  # what was never unloaded has failed
-        podium.kernel(SOURCE).binding(driver).get((1, 1))(None, 9)
+    for unloads in range(1, 3):
+        driver.armed = True
+        launch(None, 5)
+        assert (driver.unloaded, driver.stale) == ([], 0)
+        launch(None, 6)
+        assert len(driver.loaded) == unloads + 1
+    kernel.unload()
+    assert driver.unloaded == ["k"] * 3 and driver.loaded == {}
+    driver.armed = True
+    launch(None, 7)
+    with pytest.raises(ArgumentTypeError):
+        launch(None, "no")  # what fails is not under way for ever
+    del kernel, launch
+    driver._other = lambda: None
+    gc.collect()
+    assert driver.unloaded == ["k"] * 4 and driver.loaded == {}
 
 
 def test_a_dropped_kernel_is_unloaded_once(fake: FakeDriver, level: str) -> None:

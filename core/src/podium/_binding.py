@@ -43,6 +43,7 @@ class Binding:
             ) from error
         self.launcher = launcher_class(kernel, kernel.metadata, driver)
         self.epoch = 0
+        self.under_way: list[None] = []  # one for each launch from Python that has its function
         self.warm = False  # whether launches shall be generated from the next one on, whatever it costs that one
         self._codes: dict[Target, ObjectCode] = {}
         # Code that has variables belongs to the module; other code to the kernel, which gives it back.
@@ -230,12 +231,12 @@ class Binding:
             complete(error, self.driver, device.index, code.target)
             raise
 
-    def forget(self) -> None:
-        """Let every launch ask for its function again, since the loaded ones are about to be released."""
+    def forget(self) -> bool:
+        """Let every launch ask for its function again; tell whether one has its function, which must stay loaded."""
         if self._is_shared:
             self._functions.clear()
         self.epoch += 1
-        self.launcher.forget()
+        return self.launcher.forget() or bool(self.under_way)
 
 
 def _is_value(key: Any) -> bool:

@@ -59,7 +59,8 @@ class Kernel:
         self._lock = ForkSafeLock()
         self.loaded: dict[Driver, dict[int, Function]] = {}
         # Not at exit: the driver may be gone by then, and the process gives everything back anyway.
-        weakref.finalize(self, _release, self.loaded).atexit = False
+        self._kept: list[tuple[Driver, int, Function]] = []  # what was unloaded while a launch had it
+        weakref.finalize(self, _release, self.loaded, self._kept).atexit = False
 
     # ---- what it is ----
 
@@ -252,14 +253,23 @@ class Kernel:
         """Release the kernel's code on all devices. The next launch loads it again.
 
         Code that has variables belongs to the module, and stays: `Module.unload` releases it. A launch that another
-        thread is in the middle of is made with the code of before, or loads it again.
+        thread is in the middle of is made with the code of before, which then stays until `unload` is called again, or
+        until the kernel goes.
         """
+        self._unload()
+
+    def _unload(self) -> bool:
+        """Unload; tell whether a launch is under way, so that what it has stays loaded."""
         # First nobody finds the functions, then nobody keeps them, and only then they go: launches in other threads
         # that come between load them anew.
         released = {driver: _take(functions) for driver, functions in list(self.loaded.items())}
-        for binding in list(self._bindings.values()):
-            binding.forget()
-        _release(released)
+        is_busy = True in [binding.forget() for binding in list(self._bindings.values())]  # all are told
+        if is_busy:
+            for driver, functions in released.items():
+                self._kept += [(driver, device, function) for device, function in functions.items()]
+        else:
+            _release(released, self._kept)
+        return is_busy
 
 
 _subscripts: Any = None  # the module that has the C of Kernel.__getitem__
@@ -277,12 +287,19 @@ def _take(functions: dict[int, Function]) -> dict[int, Function]:
     return {device: functions.pop(device) for device in list(functions)}
 
 
-def _release(loaded: dict[Driver, dict[int, Function]]) -> None:
+def _release(loaded: dict[Driver, dict[int, Function]], kept: list[tuple[Driver, int, Function]]) -> None:
     """Unload everything that a kernel has on the devices; it refers to the functions only, never to the kernel."""
     for driver, functions in list(loaded.items()):
-        while functions and _state.forked_from(driver.name) is None:
+        while functions:
             try:
                 device, function = functions.popitem()
             except KeyError:  # another thread unloads, too
                 break
+            kept.append((driver, device, function))
+    while kept:
+        try:
+            driver, device, function = kept.pop()
+        except IndexError:  # likewise
+            break
+        if _state.forked_from(driver.name) is None:
             driver.unload(function, device)

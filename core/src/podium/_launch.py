@@ -13,7 +13,7 @@ from podium._launch_config import Dim3, LaunchConfig, pack_attributes
 from podium._limits import check_features, check_function, check_limits
 from podium._state import ATTENDED, CAPTURES, DEBUG, words
 from podium._stream import check_stream, stream_handle
-from podium.errors import ArgumentValueError, LaunchConfigError, LaunchError
+from podium.errors import ArgumentValueError, LaunchConfigError
 
 if TYPE_CHECKING:
     from podium._binding import Binding
@@ -159,19 +159,17 @@ class Launch:
                 check_stream(binding.name, driver, device, stream)
         elif stream is None:
             stream = driver.current_stream(device)
-        now = binding.epoch
-        epoch, prepared = self._prepared
-        function = prepared.get(device) if epoch == now else None
-        if function is None:
-            function = self.prepare(device, stream)
-            if function is None:
-                return
+        binding.under_way.append(None)  # from now on, unloading leaves the code where it is
         try:
+            epoch, prepared = self._prepared
+            function = prepared.get(device) if epoch == binding.epoch else None
+            if function is None:
+                function = self.prepare(device, stream)
+                if function is None:
+                    return
             launcher.fire(self.config, device, stream, function, packed, args)
-        except LaunchError:
-            if binding.epoch == now or driver.host_memory:
-                raise
-            self._run(args)  # another thread has unloaded the code in between
+        finally:
+            binding.under_way.pop()
 
     def _with_keywords(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         stream, shared = keywords.pop("stream", None), keywords.pop("shared", None)

@@ -238,10 +238,9 @@ class Launcher:
         twin: Callable[..., None] = self._launch_type(self.generated, launch.prepare, launch.slow, launch)
         return twin
 
-    def forget(self) -> None:
-        """Make bound launches ask for their functions again, since loaded code has been released."""
-        if self.generated is not None:
-            self.generated.forget()
+    def forget(self) -> bool:
+        """Make bound launches ask for their functions again; tell whether one in C has its function at this moment."""
+        return self.generated is not None and self.generated.forget() != 0
 
     # ---- launching ----
 

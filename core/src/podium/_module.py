@@ -74,6 +74,7 @@ class Module:
         self._made: weakref.WeakSet[Kernel] = weakref.WeakSet()
         self._codes: dict[tuple[Driver, Target], ObjectCode] = {}
         self._loaded: dict[tuple[Driver, int], LoadedCode] = {}
+        self._kept: list[LoadedCode] = []  # what was unloaded while a launch had it
         self._lock = ForkSafeLock()
         self._made_lock = ForkSafeLock()  # another one, since declaring a kernel must not wait for a compiler
 
@@ -219,17 +220,16 @@ class Module:
 
         Where an array of a variable is alive, the code that it belongs to stays until it is not.
         """
-        kept = list(self._loaded.values())
+        self._kept += self._loaded.values()
         self._loaded.clear()
         with self._made_lock:
             made = list(self._made)
-        for each in made:
-            each.unload()
-        kept.clear()
+        if True not in [each._unload() for each in made]:  # all of them, whatever the first says
+            self._kept.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         # What is loaded belongs to this process; another one compiles, or finds it in the cache.
-        own = ("_kernels", "_made", "_codes", "_loaded", "_lock", "_made_lock")
+        own = ("_kernels", "_made", "_codes", "_loaded", "_kept", "_lock", "_made_lock")
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -97,35 +97,28 @@ PODIUM_ASIDE static int podium_keep_alive(const struct podium_call *call, int de
 }
 #endif
 
-struct podium_launch;
-
-/* Launch again what may have been unloaded by another thread in between; returns the status, and may raise. */
-static int podium_launch_again(struct podium_launch *launch, int device, uint64_t stream, void **addresses, int status);
-
-/* Raise for a status that the driver has returned. `launch` is the bound one, or NULL. */
-PODIUM_APART static PyObject *podium_failed(const struct podium_launcher *launcher, struct podium_launch *launch,
-                                            const struct podium_shape *shape, int status, int device, uint64_t stream,
-                                            void **addresses) {
-    if (launch != NULL && !PODIUM_HOST_MEMORY) {
-        status = podium_launch_again(launch, device, stream, addresses, status);
-        if (PyErr_Occurred()) return NULL;
-        if (status == 0) return podium_none();
-    }
+/* Raise for a status that the driver has returned. */
+PODIUM_APART static PyObject *podium_failed(const struct podium_launcher *launcher, const struct podium_shape *shape,
+                                            int status, int device, uint64_t stream) {
     const uint64_t values[] = {(uint32_t)status, shape->grid[0], shape->grid[1], shape->grid[2], shape->block[0],
                                shape->block[1], shape->block[2], (uint64_t)device, stream};
     return podium_call_integers(launcher->failed, 9, values);
 }
 
-PODIUM_INLINE PyObject *podium_fire(struct podium_call *call, struct podium_launch *launch, const struct podium_shape *shape,
-                             int device, uint64_t stream, uint64_t function, struct podium_values *values) {
+PODIUM_INLINE PyObject *podium_fire(struct podium_call *call, const struct podium_shape *shape, int device, uint64_t stream,
+                             uint64_t function, struct podium_values *values) {
     void *addresses[PODIUM_PARAMETERS + 1];
     struct podium_launcher *launcher = call->launcher;
-    if (PODIUM_UNLIKELY(PODIUM_SCRATCH != 0) && podium_allocate_scratch(call, shape, device, stream, values) < 0)
+    PODIUM_ADD(launcher->under_way, 1); /* from now on, unloading leaves the code where it is */
+    if (PODIUM_UNLIKELY(PODIUM_SCRATCH != 0) && podium_allocate_scratch(call, shape, device, stream, values) < 0) {
+        PODIUM_ADD(launcher->under_way, -1);
         return NULL;
+    }
     podium_addresses(values, addresses);
     podium_record(launcher, shape, device, stream);
     int status = podium_driver_launch(shape, device, stream, function, addresses);
-    if (PODIUM_UNLIKELY(status != 0)) return podium_failed(launcher, launch, shape, status, device, stream, addresses);
+    PODIUM_ADD(launcher->under_way, -1);
+    if (PODIUM_UNLIKELY(status != 0)) return podium_failed(launcher, shape, status, device, stream);
 #if PODIUM_HOST_MEMORY
     if (PODIUM_UNLIKELY(stream != 0) && podium_keep_alive(call, device, stream) < 0) return NULL;
 #endif

@@ -76,6 +76,13 @@ struct podium_state {
 };
 static struct podium_state *podium_process; /* known when there is anything that launches */
 
+/* The interpreter lock is held wherever this is counted, if there is one. */
+#if defined(Py_GIL_DISABLED)
+#define PODIUM_ADD(count, number) __atomic_fetch_add(&(count), (number), __ATOMIC_SEQ_CST)
+#else
+#define PODIUM_ADD(count, number) ((count) += (number))
+#endif
+
 /* A kernel's launcher, the Python type `Launcher`: what does not change from launch to launch. What each launch looks at
  * comes first: beside a driver call that takes microseconds, memory costs more than instructions. */
 struct podium_launcher {
@@ -84,6 +91,7 @@ struct podium_launcher {
     struct podium_state *state;
     uint64_t id;         /* in the record of launches */
     uint64_t epoch;      /* rises when loaded code is released: bound launches then ask again */
+    int64_t under_way;   /* bound launches that have their function: what is unloaded meanwhile stays loaded */
     int contiguous;      /* whether arrays must be C-contiguous */
     uint32_t grid_scale; /* what grid_x is multiplied with: num_ctas */
     PyObject *driver; /* whose kernels these are */

@@ -24,7 +24,9 @@ struct podium_launch {
 /* Ask for the function of a device; 1 if the grid is empty. */
 PODIUM_APART static int podium_prepare(struct podium_launch *self, int device, uint64_t stream, uint64_t *function) {
     uint64_t epoch = self->launcher->epoch; /* what is unloaded during the call, by another thread, is not kept */
+    PODIUM_ADD(self->launcher->under_way, 1);
     PyObject *found = podium_call_integers(self->prepare, 2, (uint64_t[]){(uint64_t)device, stream});
+    PODIUM_ADD(self->launcher->under_way, -1); /* the lock is kept from here to where it is counted again */
     if (found == NULL) return -1;
     int empty = found == Py_None;
     if (!empty) *function = PyLong_AsUnsignedLongLong(found);
@@ -32,18 +34,6 @@ PODIUM_APART static int podium_prepare(struct podium_launch *self, int device, u
     if (PyErr_Occurred()) return -1;
     if (!empty && device < PODIUM_DEVICES && self->launcher->epoch == epoch) self->functions[device] = *function;
     return empty;
-}
-
-/* Which epoch the function was of is not known any more, since to keep it would cost all launches: what was ever unloaded
- * is launched once more, and the driver says again what is wrong with other launches. */
-static int podium_launch_again(struct podium_launch *self, int device, uint64_t stream, void **addresses, int status) {
-    for (uint64_t epoch = 0; status != 0 && epoch != self->launcher->epoch;) {
-        uint64_t function = 0;
-        epoch = self->launcher->epoch;
-        if (podium_prepare(self, device, stream, &function) != 0) break;
-        status = podium_driver_launch(&self->shape, device, stream, function, addresses);
-    }
-    return status;
 }
 
 /* Whether a stream is podium's own and of another driver; one of this driver tells its device. The type that was seen last
@@ -158,7 +148,7 @@ static PyObject *podium_launch_call(PyObject *callable, PyObject *const *args, s
             goto done;
         }
     }
-    result = podium_fire(&call, self, &self->shape, device, stream, function, values);
+    result = podium_fire(&call, &self->shape, device, stream, function, values);
 done:
     podium_release(&call);
     return result;

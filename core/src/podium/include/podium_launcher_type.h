@@ -42,7 +42,7 @@ static PyObject *podium_launcher_call(PyObject *callable, PyObject *const *args,
         } else {
             shape.grid[0] *= self->grid_scale;
             int device = call.device < 0 ? podium_driver_device() : call.device;
-            result = podium_fire(&call, NULL, &shape, device, stream, function, values);
+            result = podium_fire(&call, &shape, device, stream, function, values);
         }
     }
     podium_release(&call);
@@ -89,8 +89,9 @@ static PyObject *podium_launcher_new(PyTypeObject *type, PyObject *arguments, Py
 
 static PyObject *podium_launcher_forget(PyObject *object, PyObject *nothing) {
     (void)nothing;
-    ((struct podium_launcher *)object)->epoch++;
-    return podium_none();
+    struct podium_launcher *self = (struct podium_launcher *)object;
+    self->epoch++;
+    return podium_unsigned_object((uint64_t)self->under_way);
 }
 
 static int podium_launcher_traverse(PyObject *object, visitproc visit, void *argument) {
