@@ -476,10 +476,17 @@ def test_defines_are_a_mapping(defines: Any) -> None:
         podium.kernel(SOURCE, defines=defines)
 
 
+@pytest.mark.parametrize("most", [0, -1, True, 32.0, "32"])
+def test_a_bound_of_registers_is_a_number(most: Any) -> None:
+    """Compilers take 0 and -1 for no bound, and say of the others that they know no such option."""
+    with pytest.raises(ValueError, match="max_registers takes a number of registers from 1 on, not"):
+        podium.kernel(SOURCE, max_registers=most)
+
+
 @pytest.mark.parametrize("std", ["17", 17, "C11"])
 def test_a_standard_is_one_of_cpp(std: Any) -> None:
     """A number alone is no standard, and the error shows one."""
-    with pytest.raises(ValueError, match=r"such as 'c\+\+17', not '?(17|C11)"):
+    with pytest.raises(ValueError, match=r"such as 'c\+\+17' or 'gnu\+\+17', not '?(17|C11)"):
         podium.kernel(SOURCE, std=std)
 
 

@@ -64,7 +64,7 @@ def unchanged(objects: list[Any], work: Callable[[], object], times: int) -> Non
         work()
     gc.collect()
     # None and small ints are referred to from everywhere; a leak would show once for each launch
-    assert all(abs(after - each) < times // 100 for after, each in zip(counts(objects), before)), (
+    assert all(abs(after - each) < times // 10 for after, each in zip(counts(objects), before)), (
         before,
         counts(objects),
     )

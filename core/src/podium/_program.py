@@ -49,7 +49,8 @@ class Options:
 
         A define of None or True is 1, as for a compiler's ``-DNAME``; one of False is left out.
         Raises TypeError for an option that does not exist and ValueError for a macro that is not a name, a standard
-        that is not one of C++, or a last flag such as ``-I`` that is nothing without another one.
+        that is not one of C++, a bound of registers below 1, or a last flag such as ``-I`` that is nothing without
+        another one.
         """
         known = set(Options.__match_args__)
         unknown = sorted(set(options) - known)
@@ -57,8 +58,11 @@ class Options:
             raise TypeError(f"Unknown compile option {unknown[0]!r}; the options are {', '.join(sorted(known))}")
         if defines is not None and not isinstance(defines, Mapping):
             raise TypeError(f"defines takes a mapping of macros to values, such as {{'TILE': 16}}, not {defines!r}")
-        if "c++" not in str(options.get("std", "c++17")):  # a compiler's own error of it is about C
-            raise ValueError(f"std takes a standard of C++, such as 'c++17', not {options['std']!r}")
+        if "++" not in str(options.get("std", "c++17")):  # a compiler's own error of it is about C
+            raise ValueError(f"std takes a standard of C++, such as 'c++17' or 'gnu++17', not {options['std']!r}")
+        most = options.get("max_registers")
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+            raise ValueError(f"max_registers takes a number of registers from 1 on, not {most!r}")
         return Options(
             defines=tuple(
                 (_macro_name(name), _macro_value(name, value))
