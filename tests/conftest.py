@@ -28,8 +28,13 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 # Files of tests in which the Python has no part: most compile kernels and look at what comes out. One has them.
 _NEWEST = {
+    "test_amd_arguments",
     "test_amd_compile",
+    "test_amd_detection",
     "test_amd_examples",
+    "test_amd_library",
+    "test_cli_bench",
+    "test_cli_doctor",
     "test_conformance_use",
     "test_cpu_addresses",
     "test_cpu_groups",
@@ -39,13 +44,16 @@ _NEWEST = {
     "test_cpu_numbers",
     "test_cpu_refusals",
     "test_cpu_rows",
+    "test_cpu_sanitize",
     "test_cpu_styles",
     "test_cpu_threads",
     "test_cpu_unseen",
     "test_cpu_warps",
+    "test_cpu_zig",
     "test_docs",
     "test_instructions",
     "test_nvidia_sanitizers",
+    "test_nvidia_start",
     "test_small_devices",
 }
 _OLDEST = {
@@ -65,7 +73,6 @@ _OLDEST = {
     "test_cpu_races",
     "test_cpu_regions",
     "test_cpu_wild",
-    "test_cpu_zig",
     "test_example_kernels",
     "test_examples",
     "test_nvidia_compile",

@@ -34,7 +34,7 @@ from podium.errors import ArgumentError, LaunchConfigError, LaunchError
 from podium.testing import FakeArray, FakeDriver
 
 MANY = 5_000
-SOME = 1_200
+SOME = 400
 
 
 class Quiet(FakeDriver):
