@@ -103,6 +103,23 @@ def test_functions_that_contradict_the_table_are_not_used(torch: Any) -> None:
     assert torch._C.counts()[0] == asked
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupt_while_the_reader_is_looked_for(
+    error: type[BaseException], torch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C during the first launch with a kind of tensors reaches the caller; another failure leaves them to their table."""
+    both, x = pair(), torch.Tensor(4096)
+
+    def fail(kind: type) -> None:
+        raise error
+
+    monkeypatch.setattr(_tensor_reader, "tensor_reader", fail)
+    if error is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            both.launchers["generated"](1, 1, 1, 0, both.function, x, x, x)
+    assert addresses(both.same(x, x, x)) == [4096] * 3
+
+
 def test_a_library_that_is_otherwise_is_left_to_its_table() -> None:
     """A function is missing, the address of a tensor is in its object twice or never, or what is read does not fit."""
     libraries = [torchlike("#define aoti_torch_get_dtype another_name\n"), *(torchlike() for _ in range(4))]

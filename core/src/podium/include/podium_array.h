@@ -53,7 +53,6 @@ PODIUM_APART static void podium_enter_array_type(PyObject *array) {
     /* For Python are arrays that have podium's own way to say where they are, and numpy's masked ones, for the mask. */
     if (!podium_has(type, "_podium_location") && !podium_has(type, "harden_mask")) {
         made.exchange = podium_find_exchange(type);
-        made.has_reader = made.exchange != NULL && podium_find_reader(type);
         made.has_dlpack = podium_has(type, "__dlpack__");
         made.is_buffer = !podium_has(type, "__index__") || made.has_dlpack;
         made.has_dlpack = made.has_dlpack && podium_has(type, "__dlpack_device__");
@@ -62,6 +61,8 @@ PODIUM_APART static void podium_enter_array_type(PyObject *array) {
         if (made.exchange == NULL && made.has_dlpack && made.has_interface && podium_driver_reaches(2))
             made.tells_stream = podium_tells_stream(array);
 #endif
+        /* last, since an interrupt in it is left for the caller */
+        made.has_reader = made.exchange != NULL && podium_find_reader(type);
     }
     struct podium_array_type *row = &podium_array_types[podium_array_type_count++ % PODIUM_ARRAY_TYPES];
     PyTypeObject *old = row->type;

@@ -33,7 +33,7 @@ PODIUM_APART static int podium_find_reader(PyTypeObject *type) {
     int has_reader = found != NULL && found != Py_None && PyBytes_AsStringAndSize(found, &data, &length) == 0 &&
                      (size_t)length == sizeof podium_reader;
     if (has_reader) memcpy(&podium_reader, data, sizeof podium_reader);
-    if (PyErr_Occurred() != NULL) PyErr_Clear(); /* the table is always there */
+    if (PyErr_Occurred() != NULL) podium_forget_error(); /* the table is always there; Ctrl-C is the caller's */
     Py_DecRef(found);
     Py_DecRef(function);
     Py_DecRef(module);
